@@ -119,7 +119,7 @@ def measure(options: Options) -> Report:
         made = _daemon_site(options.folder / "daemon", service, options.rows)
         _service_views(bench, service, sink, moment, options.rows)
         with made.daemon() as daemon:
-            daemon.line(lambda line: '"partition_settled"' in line, within=HANGING_SECONDS)
+            daemon.line(lambda line: '"partition_acknowledged"' in line, within=HANGING_SECONDS)
             _check_delivered(made, options.rows)
             _daemon_views(bench, made, options.rows)
             for _ in options.rounds(bench.figures):

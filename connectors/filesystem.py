@@ -1,4 +1,4 @@
-"""File system errors and lists of names for sentences, and paths with their links resolved."""
+"""Helpers for sentences about file system errors and lists of names, and for paths with resolved links."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ADVICE = {
 
 
 def describe_error(error: OSError) -> str:
-    """Return the error in the system's words and what to do about it, each as a sentence."""
+    """Return the system's message for the error, and what to do, each as a sentence."""
     words = f"{error.strerror or error}."
     if is_not_responding(error):
         return f"{words} Its file system does not respond: check the disk or the server, and mount it again."
@@ -42,13 +42,13 @@ def describe_error(error: OSError) -> str:
 
 
 def is_not_responding(error: OSError) -> bool:
-    """Return True if the file system itself failed: a dead mount, a server that is gone, a broken disk."""
+    """Return True if the file system itself failed: a dead mount, an unreachable server, a broken disk."""
     return error.errno in _NOT_RESPONDING
 
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Raise every file system error as `SourceUnavailable`. ``path`` is named if the error names no file."""
+    """Raise every file system error as `SourceUnavailable`. ``path``: used in the message if the error names no file."""
     try:
         yield
     except OSError as error:
@@ -56,13 +56,13 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 
 def list_names(names: Sequence[str], most: int = 5) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first ``most`` names as a list for a sentence, and the number of further names."""
     more = [f"and {len(names) - most} more"] if len(names) > most else []
     return ", ".join([*names[:most], *more])
 
 
 def real_path(path: Path) -> Path:
-    """Return the absolute path with its links resolved. A link that leads to itself stays as it is."""
+    """Return the absolute path with resolved links. A link that leads to itself is kept."""
     return Path(os.path.realpath(path))  # Path.resolve raises RuntimeError for a loop
 
 

@@ -1,7 +1,7 @@
-"""Folder events. An event only starts a scan, which finds out what changed.
+"""Folder events. An event only starts a scan, and the scan detects the changes.
 
-A self-test on each mount finds out whether events arrive: it creates a hidden file and waits for its event. If none arrives, or
-if other machines can change the file system without events here, the folder is polled: scanned at short intervals.
+A self-test on each mount creates a hidden file and waits for the event of this file. If no event arrives, the folder is polled:
+it is scanned at short intervals. It is also polled if other machines can change the file system without events here.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from connectors.inotify import SHARED, FolderEvent, exhausted_limit
 from connectors.mounts import current_mount
 
 WatchMode: TypeAlias = Literal["auto", "events", "polling"]
-"""How a folder is watched: as the self-test decides, or as configured."""
+"""How a folder is watched. ``auto``: the self-test decides."""
 
 _PROBE = ".ingestd-self-test.tmp"
 _UNWATCHED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP})
-"""Errors of a sub-folder that was removed or replaced meanwhile, or may not be listed: the scan of the folder reports real
-problems."""
+"""Errors of a sub-folder that was just removed or replaced, or that may not be listed. They are ignored, because the next scan
+reports real problems."""
 _PROBE_SECONDS = 2.0
 """The time limit for the event of the self-test. Events usually take well under a millisecond."""
 
 
 class FolderWatch:
-    """Calls ``wake``, in a thread of the process, when something below ``folder`` changes while the context is open.
+    """Calls ``wake``, in another thread, when something below ``folder`` changes while the context is open.
 
-    The folder need not exist, and can disappear and return. Then there are no events until `rearm` finds it, so call `rearm`
-    before each scan. In that order nothing is missed: the scan sees every change before the watch. New sub-folders are watched
-    from the next `rearm` on; their creation is an event.
+    The folder need not exist, and can disappear and reappear. There are no events until `rearm` finds the folder, so call
+    `rearm` before each scan. Then nothing is missed, because the scan sees every change that was made before the watch began.
+    New sub-folders are watched from the next `rearm` on; their creation is an event.
 
-    ``failure``: why there are no events; empty while there are. ``is_polling``: events are not reliable, so scans must be
-    frequent. ``sentence`` describes both; ``report`` is called with it whenever it changes.
+    ``failure``: why there are no events; empty if events arrive. ``is_polling``: events are not reliable, so scans must be
+    frequent. ``sentence`` describes both. ``report`` is called with each new ``sentence``.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class FolderWatch:
 
     @contextmanager
     def listen(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Open the context, also several times in turn, and call ``wake`` on every event."""
+        """Open the context, and call ``wake`` at every event. The method can be used again after the context is closed."""
         self._wake = wake
         self.is_polling, self.sentence = self._mode == "polling", ""
         with self:
@@ -93,9 +93,9 @@ class FolderWatch:
         return min(poll_seconds, rescan_seconds) if self._is_open and self.is_polling else rescan_seconds
 
     def rearm(self) -> None:
-        """Watch the folder that has this name now, and run the self-test if it is due.
+        """Watch the folder that has this path now, and run the self-test if it is due.
 
-        Blocks for at most the time limit of the self-test.
+        Blocks for at most the time limit of the self-test, ``_PROBE_SECONDS``.
         """
         with self._lock:
             if not self._is_open:
@@ -119,18 +119,18 @@ class FolderWatch:
         self._wake()
 
     def on_watch_ended(self, watch: int) -> None:
-        """Watch the folders that exist now; see `connectors.inotify.FolderListener`."""
+        """Let the next `rearm` watch all folders anew, and call ``wake``; see `connectors.inotify.FolderListener`."""
         if watch == self._root:
-            self._watched = None  # the next folder of this name may get the same inode number
+            self._watched = None  # the next folder of this path may get the same inode number
         self.on_overflow()
 
     def on_overflow(self) -> None:
-        """Look for folders and call ``wake``; see `connectors.inotify.FolderListener`."""
+        """Let the next `rearm` look for new folders, and call ``wake``; see `connectors.inotify.FolderListener`."""
         self._folders_changed = True
         self._wake()
 
     def on_failure(self, error: Exception) -> None:
-        """Watch again from the next `rearm` on; see `connectors.inotify.FolderListener`."""
+        """Let the next `rearm` watch the folder again; see `connectors.inotify.FolderListener`."""
         self._watched = None
         self._report(
             f"An event of {self._folder} failed ({type(error).__name__}: {error}); the folder is watched again"
@@ -158,7 +158,7 @@ class FolderWatch:
 
     def _watch_sub_folders(self, root: Folder) -> None:
         self._folders_changed = (
-            False  # before the walk: a folder that appears during it is an event of its parent's watch
+            False  # set before the walk, because a folder that is created during the walk causes an event
         )
         if not self._recursive:
             return
@@ -177,7 +177,7 @@ class FolderWatch:
         self._watches = found
 
     def _choose_mode(self) -> tuple[bool, str]:
-        """Return whether the folder is polled, and a sentence on why."""
+        """Return whether the folder is polled, and a sentence with the reason."""
         if self.failure:
             return True, f"{self._folder} is watched by polling: {self.failure}"
         if self._mode != "auto":
@@ -202,10 +202,7 @@ class FolderWatch:
         return True, f"a test file caused no event{kind} within {_PROBE_SECONDS:.0f} s"
 
     def _create_probe(self) -> bool:
-        """Create a hidden file and return True if its event arrives.
-
-        A file that has the name already, such as a pipe, is removed first.
-        """
+        """Create a hidden file and return True if its event arrives. An existing file of this name is removed first."""
         with Folder.open_root(self._folder) as folder:
             if folder.has(_PROBE):
                 folder.remove(_PROBE)
@@ -213,11 +210,11 @@ class FolderWatch:
             try:
                 return self._probe_event.wait(_PROBE_SECONDS)
             finally:
-                with contextlib.suppress(OSError):  # it is hidden, and no scan reads it
+                with contextlib.suppress(OSError):  # a remaining hidden file does no harm, because scans ignore it
                     folder.remove(_PROBE)
 
     def _end_watches(self, reason: str) -> None:
-        """End the watches. A reason why there are no events makes the self-test due again."""
+        """End the watches. ``reason``: why there are no events; if it is not empty, the self-test is due again."""
         self.failure = reason
         self._watched = None
         if reason:
@@ -227,7 +224,7 @@ class FolderWatch:
 
 
 def _sub_folders(folder: Folder, prefix: str) -> list[str]:
-    """Return the folders directly in a folder, without hidden ones, which no scan enters, and without links."""
+    """Return the direct sub-folders of a folder, without links, and without hidden folders, which scans ignore."""
     with folder.entries() as entries:
         return [
             prefix + entry.name

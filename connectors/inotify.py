@@ -1,7 +1,7 @@
 """The inotify instance that all watched folders of the process share.
 
-This is the only importer of watchdog. The kernel allows an account 128 instances by default, so one instance for each
-folder would limit ingestd to about 125 pipelines. An instance costs one thread, whatever the number of folders.
+Only this module imports watchdog. The kernel allows an account 128 instances by default, so one instance for each folder would
+limit ingestd to about 125 pipelines. An instance costs one thread for any number of folders.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 from watchdog.observers.inotify_c import CallbackId, InotifyConstants, InotifyEvent, InotifyFD, Mask, WatchDescriptor
 
-# The events of opening, and of closing without a change, are left out: with them, each reading would cause the next reading.
+# Events of opening, and of closing without a change, are excluded. With them, each reading would cause the next reading.
 _MASK = Mask(
     InotifyConstants.IN_CREATE
     | InotifyConstants.IN_MODIFY
@@ -32,7 +32,7 @@ FolderEvent: TypeAlias = InotifyEvent
 
 
 class FolderListener(Protocol):
-    """Receives the events of the folders that it watches, in the thread of the instance. It must not block."""
+    """Receives the events of watched folders. The methods are called in the thread of the instance, and must not block."""
 
     def on_event(self, event: FolderEvent) -> None:
         """Handle a change in a watched folder."""
@@ -57,13 +57,12 @@ class FolderEvents:
         self._instance: InotifyFD | None = None
 
     def add(self, folder: int, listener: FolderListener) -> int:
-        """Report the changes in an open folder to ``listener`` and return the watch.
+        """Report the changes in an open folder to ``listener`` and return the watch. A folder may be added repeatedly.
 
-        The same folder may be added again. The caller has opened the folder, so that a dead server blocks only the caller, and
-        no lock is held.
+        ``folder``: a descriptor. The caller opens the folder before, so that a dead server blocks only the caller and no lock.
 
         Raises:
-            OSError: it can't be watched; `exhausted_limit` says whether a limit of the system is the reason.
+            OSError: the folder can't be watched; see `exhausted_limit`.
         """
         callback = _Callback(self, listener)
         with self._lock:
@@ -83,7 +82,7 @@ class FolderEvents:
             return watch
 
     def is_watching(self, watch: int, listener: FolderListener) -> bool:
-        """Return True if events of the watch still reach ``listener``."""
+        """Return True if the watch still reports events to ``listener``."""
         with self._lock:
             alive = self._instance is not None and self._instance.is_alive()
             return alive and (watch, listener) in self._watches
@@ -101,7 +100,7 @@ class FolderEvents:
             )
 
     def forget(self, watch: int, listener: FolderListener) -> bool:
-        """Forget a watch that ended by itself; return False if it was removed before."""
+        """Forget a watch that ended by itself. Return False if the watch was removed before."""
         with self._lock:
             return self._watches.pop((watch, listener), None) is not None
 
@@ -112,7 +111,7 @@ class FolderEvents:
         listener.on_failure(error)
 
     def release(self, listener: FolderListener) -> None:
-        """Forget a listener; the last one closes the instance and ends its thread."""
+        """Forget a listener. The last call closes the instance and ends the thread."""
         with self._lock:
             self._listeners.discard(listener)
             if self._listeners or self._instance is None:
@@ -126,10 +125,7 @@ SHARED = FolderEvents()
 
 
 def exhausted_limit(error: OSError) -> str:
-    """Return which limit of the system an error of `FolderEvents.add` comes from and how to raise it.
-
-    The result is empty if there is none.
-    """
+    """Return the system limit that caused an error of `FolderEvents.add`, and how to raise the limit; empty if none did."""
     if error.errno == errno.ENOSPC:
         return _sysctl("fs.inotify.max_user_watches")
     if error.errno != errno.EMFILE:
@@ -150,9 +146,9 @@ def _sysctl(name: str) -> str:
 
 
 class _Callback:
-    """Passes events to a listener, in the thread of the instance, which also serves every other folder.
+    """Passes events to a listener, in the thread that also serves all other folders.
 
-    So an exception of a listener ends only the watches of that listener.
+    Therefore an exception of a listener must end only the watches of this listener, and not the thread.
     """
 
     def __init__(self, events: FolderEvents, listener: FolderListener) -> None:

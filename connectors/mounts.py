@@ -1,4 +1,4 @@
-"""Mounts: which mount holds a folder, its kind, and whether it was unmounted."""
+"""Mounts: the mount that holds a folder, its kind of file system, and the guard against unmounted shares."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from connectors.filesystem import describe_error, real_path
 from ingestd.sdk import SourceUnavailable, SourceUnmounted
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
-# On these file systems, writes of other machines cause no events. Writes of this machine do, so a self-test proves nothing.
+# On these file systems, writes of other machines cause no events. A self-test can't detect this, because its own write does.
 _REMOTE = re.compile(
     r"(nfs\d?|cifs|smb\d?|smbfs|9p|fuse|fuse\..*|afs|ceph|glusterfs|lustre|gfs2?|ocfs2|virtiofs|vboxsf|prl_fs|vmhgfs)$"
 )
-# On these file systems, files have no time of their last status change, or a program can set it.
+# On these file systems, files have no ctime, or a program can set the ctime.
 _WITHOUT_CHANGE_TIME = re.compile(r"(v?fat|msdos|exfat|fuse|fuse\..*|vboxsf|prl_fs|vmhgfs)$")
 _TABLE = Path("/proc/self/mountinfo")
 _TABLE_SECONDS = 30
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
-    """A mounted file system. ``point``: its folder. ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on."""
+    """A mounted file system. ``point``: the mount point. ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on."""
 
     point: str
     kind: str
 
     @property
     def is_remote(self) -> bool:
-        """True if other machines can change it without events on this machine."""
+        """True if other machines can change the file system without events on this machine."""
         return _REMOTE.match(self.kind) is not None
 
     @property
@@ -72,14 +72,14 @@ def current_mount(folder: Path, table: Path = _TABLE) -> Mount | None:
 
 
 def has_change_time(device: int, table: Path = _TABLE) -> bool:
-    """Return True if the file system of a device, as a file's status names it, has the time of a file's last change."""
+    """Return True if files on a device have a reliable ctime. ``device``: ``st_dev`` of a file's status."""
     kind = _kinds(table, int(time.monotonic() // _TABLE_SECONDS)).get(device, "")
     return _WITHOUT_CHANGE_TIME.match(kind) is None
 
 
 @lru_cache(maxsize=1)
 def _kinds(table: Path, period: int) -> Mapping[int, str]:
-    """Return the kinds of the mounted file systems by device; the table is read once in a period."""
+    """Return the kinds of the mounted file systems by device. The table is read once for each value of ``period``."""
     del period
     return {device: mount.kind for device, mount in _read_table(_table_text(table))}
 
@@ -93,9 +93,9 @@ def _table_text(table: Path) -> str:
 
 
 def expected_point(path: str, mount: Mount, table: str) -> str:
-    """Return the mount point in ``table``, the text of ``/etc/fstab``, that should hold ``path`` instead of ``mount``.
+    """Return the mount point that should hold ``path`` instead of ``mount``; empty if there is none.
 
-    Empty if there is none. A line with ``noauto`` is ignored, because a person mounts it, so a missing mount proves nothing.
+    ``table``: the text of ``/etc/fstab``. A line with ``noauto`` is ignored, because such a mount may be missing on purpose.
     """
     words = (line.split() for line in table.splitlines() if not line.lstrip().startswith("#"))
     points = (_unescaped(one[1]).rstrip("/") for one in words if len(one) >= 4 and "noauto" not in one[3].split(","))
@@ -104,11 +104,11 @@ def expected_point(path: str, mount: Mount, table: str) -> str:
 
 
 class MountGuard:
-    """Distinguishes an unmounted share from an empty one.
+    """Distinguishes an unmounted share from an empty share.
 
     ``canary``: a file that is in the folder while its share is mounted; empty: there is none. Without a canary, the guard
-    remembers the mount of the folder, and fails if only the mount below is left. At a restart it forgets the mount, and then
-    knows only the mounts in the ``table`` of the machine.
+    remembers the mount of the folder, and `check` fails if this mount is missing. After a restart, the guard knows only the
+    mounts in ``table``, the path of the machine's fstab.
     """
 
     def __init__(self, folder: Path, canary: str, table: Path = Path("/etc/fstab")) -> None:
@@ -133,7 +133,7 @@ class MountGuard:
             return
         identity = self._identity()
         if identity is not None and identity == self._seen:
-            return  # the same directory is on the same mount; reading the kernel's long table for every scan is expensive
+            return  # the folder is unchanged, so it is on the same mount; reading the long mount table is expensive
         path = str(real_path(self._folder))
         mount = find_mount(path, _table_text(_TABLE))
         if mount is None:
@@ -156,7 +156,7 @@ class MountGuard:
             with Folder.open_root(self._folder, is_listed=False) as folder:
                 return folder.identity
         except OSError:
-            return None  # the scan reports why
+            return None  # the scan reports the error
 
     def _holds_canary(self) -> bool:
         canary = RootedPath(self._folder, self._canary)

@@ -1,4 +1,4 @@
-"""The base class of options, and the types of options that several connectors have."""
+"""The base class of connector options, and option types that several connectors share."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 class ConnectorOptions(BaseModel):
-    """A frozen model that rejects unknown keys."""
+    """The base of all options: a frozen model that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def checked_by(check: Callable[[Any], object]) -> AfterValidator:
-    """Return a validator of values that ``check`` accepts, or refuses with a ValueError."""
+    """Return a validator that calls ``check``, which raises ValueError for an invalid value."""
 
     def validator(value: T) -> T:
         check(value)
@@ -29,10 +29,10 @@ def checked_by(check: Callable[[Any], object]) -> AfterValidator:
 
 
 def split_address(url: str, schemes: Collection[str], *, credentials: str) -> SplitResult:
-    """Return the parts of a URL with a host. ``credentials``: the options that have them, because the URL must not.
+    """Return the parts of a URL with a host. ``credentials``: the names of the options for credentials, for the message.
 
     Raises:
-        ValueError: it is no such URL.
+        ValueError: the URL is not valid, has another scheme, no host, or credentials.
     """
     try:
         parts = urlsplit(url)
@@ -47,7 +47,7 @@ def split_address(url: str, schemes: Collection[str], *, credentials: str) -> Sp
 
 
 def as_tuple(value: T | list[T] | None) -> tuple[T, ...]:
-    """Return the items of an option that is one value or a list of values; none for None."""
+    """Return the value or the list of values of an option as a tuple; empty for None."""
     if value is None:
         return ()
     return tuple(value) if isinstance(value, list) else (value,)

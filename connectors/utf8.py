@@ -1,10 +1,10 @@
-"""Whether bytes or a text are UTF-8."""
+"""A check whether bytes or a text are UTF-8."""
 
 from __future__ import annotations
 
 
 def is_utf8(data: bytes | str) -> bool:
-    """Return True if bytes are UTF-8, or a text can be encoded: a byte that was not UTF-8 is a lone surrogate in a text."""
+    """Return True if bytes are UTF-8, or if a text has no lone surrogate. A lone surrogate is a byte that was not UTF-8."""
     if data.isascii():
         return True
     try:

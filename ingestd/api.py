@@ -1,7 +1,7 @@
-"""One-off runs of pipelines in scripts and notebooks: the work of `ingestd sync` and `ingestd plan`, with records as results.
+"""One-off runs of pipelines in scripts and notebooks: `ingestd sync` and `ingestd plan` as functions that return objects.
 
-Both run in a separate thread, so they also work while an event loop is running. They configure no log and handle no signal of
-the process. An interrupt ends them like any blocking call, after the requests in flight.
+Both functions use a separate thread, so they also work while an event loop is running. They configure no log and install no
+signal handler. An interrupt ends them like any blocking call, after the requests in flight.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ingestd.settings.model import Settings
 from ingestd.telemetry import Event
 
 Configurable: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Settings | None
-"""A path, the content of a file as a mapping, one pipeline as a mapping, settings; None: the usual files."""
+"""A file's path, a file's content as a mapping, one pipeline as a mapping, or settings; None: the default files."""
 
 _IN_PYTHON = "configuration in Python"
 
@@ -44,9 +44,9 @@ _IN_PYTHON = "configuration in Python"
 class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a sync for one pipeline.
 
-    ``records`` read from new content; their entries ``created``, ``updated``, ``unchanged`` and ``removed`` in the state file.
-    ``held``: runs that wait for an approval. ``rejections``: rejected records, entries and files, of this sync or an earlier
-    one. ``failures``: why the source, a file or a table could not be read, a sentence each.
+    ``records``: the number of records read from new content. ``created``, ``updated``, ``unchanged``, ``removed``: the numbers
+    of their entries in the state file. ``held``: runs that wait for an approval. ``rejections``: rejected records, entries and
+    files of this and earlier syncs. ``failures``: a sentence for each unreadable source, file or table, and for a pause.
     """
 
     name: str
@@ -62,9 +62,9 @@ class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a sync. ``delivered``: entries that it sent. ``pending``: entries that it could not send yet.
+    """The result of a sync. ``delivered``, ``pending``: the numbers of entries that were sent, and that could not be sent yet.
 
-    ``blocked``: why sinks have pending entries, a sentence each. ``timed_out``: the time limit ended the sync.
+    ``blocked``: a sentence for each sink that can't receive its pending entries. ``timed_out``: the time limit ended the sync.
     """
 
     pipelines: tuple[PipelineResult, ...]
@@ -73,7 +73,7 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
     blocked: tuple[str, ...]
     timed_out: bool
     exit_code: ExitCode
-    """That of `ingestd sync`."""
+    """The exit code that `ingestd sync` would have."""
 
     @property
     def ok(self) -> bool:
@@ -91,15 +91,15 @@ def sync(
 ) -> SyncResult:
     """Read the sources once and deliver, as `ingestd sync` does.
 
-    ``config``: see `Configurable`. A mapping has texts and placeholders like a file; its relative paths begin at the working
-    folder. ``pipelines``: names; default all. ``service``: the setting `service`, for a mapping without it. ``state``: the
-    state file instead of the configured file. If a mapping has no state file, a temporary file is used and deleted at the end:
-    the sync then knows the content of the sink, but nothing of earlier readings.
+    ``config``: see `Configurable`. A mapping may contain placeholders, like a file; its paths are relative to the working
+    folder. ``pipelines``: names; default all. ``service``: the setting `service`, for a mapping without it. ``state``: replaces
+    the configured state file. If a mapping has no state file, a temporary file is used and deleted at the end. The sync then
+    knows the content of the sink, but no earlier readings.
 
     Raises:
-        ConfigurationError: the configuration has mistakes; the error has all of them.
-        PipelineUnknown: there is no pipeline with a name.
-        MirrorError: the state file can't be used, such as by `MirrorBusy` if a daemon runs.
+        ConfigurationError: the configuration has mistakes; the error lists every mistake.
+        PipelineUnknown: no pipeline has one of the names.
+        MirrorError: the state file can't be used; for example `MirrorBusy`, if a daemon runs.
     """
     with _configured(config, service=service, state=state) as configuration:
         names = chosen_pipelines(configuration, [pipelines] if isinstance(pipelines, str) else pipelines)
@@ -167,7 +167,7 @@ def _configured(
 
 
 def _read(content: Mapping[str, Any]) -> Configuration:
-    """Return the configuration of a mapping, with the mistakes of a file but without their lines."""
+    """Return the configuration in a mapping. Its mistakes are those of a file, but without line numbers."""
     path = Path.cwd() / _IN_PYTHON
     try:
         document = read_document(json.dumps(content, ensure_ascii=False, default=_plain))  # JSON is YAML

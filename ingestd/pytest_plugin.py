@@ -1,6 +1,6 @@
 """The pytest plug-in of this distribution: the fixture ``mapping_case``.
 
-pytest imports it in every project of the environment, so it imports nothing else of this package before the fixture is used.
+pytest imports this module in every project of the environment, so other modules of ingestd are imported only for the fixture.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def mapping_case(pytestconfig: pytest.Config) -> Callable[[str, str], PipelineMapping]:
-    """Return a function that returns the mapping of a pipeline, by the path of its configuration and its name.
+    """Return a function that gets the path of a configuration and a pipeline's name, and returns the pipeline's mapping.
 
-    The path is relative to pytest's root folder. No state file, service, secret or source is used. The mapping is called with a
+    The path is relative to pytest's root folder. No state file, service, secret or source is used. Call the mapping with a
     record, a list of records or the path of a file::
 
         def test_the_digits_of_a_mass_are_exact(mapping_case):

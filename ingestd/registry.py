@@ -1,4 +1,4 @@
-"""Which connectors are installed: the entry points of the group ``ingestd.connectors``."""
+"""The installed connectors: the entry points of the group ``ingestd.connectors``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def connector_class(name: str) -> type[Connector]:
     No other connector is imported, so a broken connector affects no other connector.
 
     Raises:
-        ConnectorUnusable: no connector has the name, two distributions both have one, or it can't be loaded.
+        ConnectorUnusable: no connector has the name, two distributions offer it, or it can't be loaded.
     """
     try:
         found = load_connector(name)

@@ -1,6 +1,6 @@
-"""Runs pipelines at an interval or by a cron expression (`ingestd.settings.cron` has its rules).
+"""Runs pipelines at an interval or by a cron expression (see `ingestd.settings.cron`).
 
-Cron follows the wall clock, and a change of that clock is noticed. Intervals are measured on the monotonic clock.
+Cron follows the wall clock, even after this clock is set. Intervals are measured on the monotonic clock.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ingestd.settings.schedule import Cron, Every
 Timing: TypeAlias = Every | Cron
 
 CLOCK_CHECK_SECONDS = 5.0
-"""The longest sleep. After the clock was set or the machine was suspended, a due run is late by at most this."""
+"""The longest sleep. A due run is late by at most this time after the clock was set or the machine was suspended."""
 
 _SET_BACK_SECONDS = 1.0
-"""If a clock loses more than this between two checks, it was set back; a time service corrects less."""
+"""If the clock loses more than this time between two checks, it was set back; a time service makes smaller corrections."""
 
 
 def next_run(timing: Timing, *, after: float) -> float:
@@ -37,15 +37,15 @@ def missed(timing: Timing, *, last_run_at: float | None, now: float) -> bool:
 
 
 def boot_time() -> float:
-    """Return the seconds since the machine started: setting the clock does not change them, and they pass while it sleeps."""
+    """Return the seconds since the machine started, including suspended time. Setting the clock does not change them."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Schedule:
     """Wakes pipelines when they are due, by calling ``wake`` on the event loop; ``wake`` must not block.
 
-    ``last_run_at``: the start of the last run of each pipeline that has run (seconds since the epoch). `run` wakes a
-    pipeline that has missed runs since then once, at the start.
+    ``last_run_at``: the start of the last run of each pipeline that has run (seconds since the epoch). If a pipeline has
+    missed runs since then, `run` wakes it once when it starts.
     ``now``: the wall clock. ``elapsed``: a clock in seconds that cannot be set and runs while the machine is suspended.
     """
 
@@ -66,7 +66,7 @@ class Schedule:
         self._last_run_at = dict(last_run_at)
         self._timings = dict(timings)
         self._sleeping: asyncio.Future[None] | None = None
-        # Each pipeline's next run: of an interval by `elapsed`, of cron by `now`.
+        # The next run of each pipeline: for an interval by `elapsed`, for cron by `now`.
         self._interval_due: dict[str, float] = {}
         self._cron_due: dict[str, float] = {}
 
@@ -86,7 +86,7 @@ class Schedule:
     ) -> None:
         """Use other timings. A pipeline keeps its next run, unless its timing changed or it is in ``restarted``.
 
-        The other pipelines start as in `run`. Call it on the event loop.
+        Pipelines that do not keep their next run start as in `run`. Call this method on the event loop.
         """
         begun = {
             name: timing for name, timing in timings.items() if name in restarted or self._timings.get(name) != timing
@@ -103,7 +103,7 @@ class Schedule:
     def next_runs(self) -> dict[str, float]:
         """Return when each pipeline is due next, in seconds since the epoch; empty before `run`. Thread-safe."""
         ahead = self._now() - self._elapsed()
-        # A copy of a dict is one step of the interpreter.
+        # Copying a dict is atomic, so another thread can't change it meanwhile.
         by_interval = {name: due + ahead for name, due in self._interval_due.copy().items()}
         return by_interval | self._cron_due
 
@@ -129,7 +129,7 @@ class Schedule:
             if due:
                 self._wake(name)
             if isinstance(timing, Every):
-                # A last run in the future was made before the clock was set back.
+                # If the last run is in the future, the clock was set back after it.
                 left = timing.seconds if due or last is None else min(last + timing.seconds - now, timing.seconds)
                 self._interval_due[name] = elapsed + left
             else:
@@ -148,7 +148,7 @@ class Schedule:
         return max(0.0, min(by_interval, by_cron))
 
     def _wake_due(self) -> None:
-        """Wake the pipelines that are due; several runs of one pipeline that are due count as one."""
+        """Wake the pipelines that are due. Several due runs of one pipeline count as one run."""
         now, elapsed = self._now(), self._elapsed()
         for name, timing in self._timings.items():
             if isinstance(timing, Every):

@@ -21,7 +21,7 @@ UNITS = ("ingestd.service", "workspaced.service")
 WANTS = "etc/systemd/system/multi-user.target.wants"
 DROP = "/srv/ingestd/drop"
 CONFIGURATION = "etc/ingestd/ingestd.yaml"
-ACKNOWLEDGED = '"event": "partition_settled"'
+ACKNOWLEDGED = '"event": "partition_acknowledged"'
 
 
 def try_booted(root: Path, package: Path) -> None:

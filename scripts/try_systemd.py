@@ -21,7 +21,7 @@ from scripts.root_folder import expect
 
 ROOT = Path(__file__).parents[1]
 INCLUDED = "ca-certificates,curl,dbus,dbus-user-session,libpam-systemd,python3-venv,systemd,systemd-sysv"
-ACKNOWLEDGED = '"event": "partition_settled"'
+ACKNOWLEDGED = '"event": "partition_acknowledged"'
 RELOADED = '"event": "configuration_reloaded", "by": "SIGHUP"'
 SIGNAL_ALONE = """\
 mkdir -p /etc/systemd/system/ingestd.service.d

@@ -1,4 +1,4 @@
-"""The service as an ASGI application: the only place that names concrete classes."""
+"""The service as an ASGI application. This module creates and connects the objects of all parts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ from workspaced.telemetry.metrics import Metrics
 from workspaced.ui.application import Pages
 from workspaced.ui.sessions import Sessions
 
-# The steps of a purge. Rows that refer to other rows are removed first.
+# The steps of the purge of a workspace. Rows that refer to other rows are removed first.
 _PURGE_STEPS = (sink_store.purge, file_store.purge, block_store.purge, access_store.purge)
 
 
@@ -86,9 +86,9 @@ class Application:
         jitter: Callable[[], float] = random.random,
         resolve: Resolver = system_resolver,
     ) -> None:
-        """Build the parts; tests replace ``clock``, ``jitter`` and ``resolve``, so that they need not wait."""
+        """Tests replace ``clock``, ``jitter`` and ``resolve``, so that they need not wait."""
         self.end: Callable[[], None] = lambda: None
-        """Called when a started service can never serve requests; `unusable` has the reason."""
+        """The server's callback: called when the started service can never serve requests. `unusable` then has the reason."""
         self.unusable: StorageUnusable | None = None
         self._settings = settings
         self.metrics = Metrics(CollectorRegistry())
@@ -309,14 +309,14 @@ class Application:
             await self._file_threads.stop()
 
     def _note_unusable(self, starting: asyncio.Task[None]) -> None:
-        """End the service if its first step had to wait, and then failed permanently."""
+        """End the service if a retry of its first step failed permanently."""
         error = None if starting.cancelled() else starting.exception()
         if isinstance(error, StorageUnusable):
             self.unusable = error
             self.end()
 
     async def _prepare(self) -> None:
-        """Prepare the first request: check the store of files, apply the constants of the data, and encrypt secrets."""
+        """Perform the first step: check the stores, apply the constants of the data, and encrypt plain-text secrets."""
         await self._store.require_room()
         await self._blobs.identity.check()
         await self._apply_constants()
@@ -339,17 +339,17 @@ class Application:
         self._dispatch.configure(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     def drain(self) -> None:
-        """Prepare the stop: /readyz returns 503, other requests are served, workers start nothing more."""
+        """Prepare the stop. /readyz returns 503, other requests are still served, and workers start no new work."""
         self._draining = True
         self._deliveries.stop()
         self._conversions.stop()
 
     def end_streams(self) -> None:
-        """End the streams of live pages, which would otherwise never end; the browsers connect again."""
+        """End the event streams of live pages, which never end by themselves; the browsers connect again."""
         self._pages.live.close()
 
     async def run_maintenance(self) -> None:
-        """Run all periodic jobs once, now."""
+        """Run all periodic and incremental jobs once, now."""
         await self._maintenance_jobs.once()
         for job in self._jobs:
             await job.finish()
@@ -369,10 +369,10 @@ class Application:
         await self.check()
 
     async def check(self) -> None:
-        """Check that the service has started, can read and write, and has the store of files that the database names.
+        """Check that the service has started, can read and write, and uses the store of bytes that the database names.
 
         Raises:
-            UnavailableProblem: it has not started, or one of these fails.
+            UnavailableProblem: a check fails.
         """
         await self._store.check()
         self._startup.require_done()

@@ -1,4 +1,4 @@
-"""An open folder: operations on what is directly in it, by its descriptor."""
+"""An open folder: operations on its direct entries, by its descriptor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NotRegularFile(OSError):
 class Folder:
     """An open folder, to be used as a context. ``path`` is its path for sentences.
 
-    Each name is the name of something directly in the folder. A link under a name is never followed.
+    Each name is the name of a direct entry of the folder. If this entry is a link, it is never followed.
     """
 
     def __init__(self, descriptor: int, path: Path) -> None:
@@ -95,7 +95,7 @@ class Folder:
             return os.readlink(base, dir_fd=self.descriptor)
 
     def open_file(self, base: str) -> int:
-        """Open a regular file for reading and return its descriptor. It never blocks.
+        """Open a regular file for reading and return its descriptor. Never blocks.
 
         Raises:
             FileNotFoundError: nothing has the name.
@@ -105,7 +105,7 @@ class Folder:
             try:
                 descriptor = open_beneath(self.descriptor, base, os.O_RDONLY)
             except OSError as error:
-                if error.errno in {errno.ELOOP, errno.ENXIO}:  # a link, and a socket
+                if error.errno in {errno.ELOOP, errno.ENXIO}:  # a link or a socket
                     raise _not_regular() from error
                 raise
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -148,7 +148,7 @@ class Folder:
             os.replace(base, target_base, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def remove(self, base: str) -> None:
-        """Remove a name that does not belong to a folder."""
+        """Remove an entry that is no folder."""
         with self._named(base):
             os.unlink(base, dir_fd=self.descriptor)
 
@@ -157,7 +157,7 @@ class Folder:
         try:
             os.fsync(self.descriptor)
         except OSError as error:
-            if error.errno not in _NO_SYNC:  # some network file systems can't, and need not
+            if error.errno not in _NO_SYNC:  # some network file systems can't sync a folder, and need not
                 raise
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""A path below a root folder: found from the root's descriptor at each use."""
+"""A path below a root folder. Each use opens it from the root's descriptor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from connectors.beneath.folder import Folder
 from connectors.filesystem import real_path
 
 _MOST_LINKS = 40
-"""The number of links that the kernel follows in one path."""
+"""The maximum number of links that the kernel follows in one path."""
 
 
 class LeadsOutside(OSError):
@@ -23,9 +23,9 @@ class LeadsOutside(OSError):
 
 
 class RootedPath(msgspec.Struct, frozen=True):
-    """``name`` below the folder ``root``, with slashes; empty: the root itself.
+    """The path ``name`` below the folder ``root``, with slashes; empty: the root itself.
 
-    A person configured the root, so links in its path are followed. No part of the name is followed if it is a link.
+    Links in the path of the root are followed, because a person configured it. Links in the name are never followed.
     """
 
     root: Path
@@ -107,7 +107,7 @@ class RootedPath(msgspec.Struct, frozen=True):
     def resolve(self) -> RootedPath:
         """Return the path with its links resolved, if they stay below the root. Parts that do not exist are kept as they are.
 
-        The result has no link. If a part of it is replaced by a link later, opening it fails.
+        The result has no link. If a link later replaces a part of the result, opening the path fails.
 
         Raises:
             LeadsOutside: a link leads out of the root.
@@ -160,9 +160,9 @@ def _read_link(root: Folder, above: list[str], base: str) -> str | None:
 
 
 def path_below(path: Path, root: Path) -> RootedPath:
-    """Return ``path`` as a path below ``root`` if it leads through that folder; else as a root.
+    """Return ``path`` as a path below ``root`` if it leads through that folder; else as a root of its own.
 
-    Links are followed up to the folder ``root``, and none is followed below it.
+    Links are followed up to the folder ``root``, but not below it.
     """
     real_root = real_path(root).parts
     waiting, found, links = list(path.absolute().parts[:0:-1]), ["/"], 0
@@ -192,7 +192,7 @@ def path_below(path: Path, root: Path) -> RootedPath:
 
 
 class OpenFolders(ExitStack):
-    """Folders that stay open for as long as the context, each opened once."""
+    """A context that opens each requested folder once, and keeps it open until the end."""
 
     def __init__(self) -> None:
         super().__init__()

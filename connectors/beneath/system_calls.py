@@ -48,7 +48,7 @@ def open_beneath(folder: int, name: str, flags: int) -> int:
 
 
 def _open_by_parts(folder: int, parts: list[str], flags: int) -> int:
-    """Open each folder on the way in turn. None of them may be a link."""
+    """Open the folders of the path one after the other, then its last part. No part may be a link."""
     above = folder
     try:
         for part in parts[:-1]:
@@ -88,8 +88,8 @@ def has_openat2() -> bool:
 
 
 def _openat2(folder: int, name: str, flags: int) -> int:
-    # Without O_NOFOLLOW: with it, a link in place of a folder is reported as "not a folder". O_PATH opens nothing, so it can't
-    # block.
+    # O_NOFOLLOW is not set, because it reports a link in place of a folder as "not a folder". O_PATH can't block, because it
+    # does not open the content.
     flags |= os.O_CLOEXEC if flags & os.O_PATH else os.O_CLOEXEC | os.O_NONBLOCK
     how = _OpenHow(flags, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
     encoded = os.fsencode(name)
@@ -114,7 +114,7 @@ def rename_exclusively(folder: int, name: str, target_folder: int, target: str) 
         OSError: it can't be renamed; on another file system, with EXDEV.
     """
     if not _renameat2(folder, name, target_folder, target) and not _link(folder, name, target_folder, target):
-        # This file system has neither call. The process creates an empty file, which reserves the name for it.
+        # The file system supports neither renameat2 nor links. An empty file reserves the name, and the rename replaces it.
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _OPEN_FLAGS, 0o600, dir_fd=target_folder))
         try:
             os.rename(name, target, src_dir_fd=folder, dst_dir_fd=target_folder)
@@ -142,13 +142,11 @@ def _renameat2(folder: int, name: str, target_folder: int, target: str) -> bool:
 
 
 def _link(folder: int, name: str, target_folder: int, target: str) -> bool:
-    """Give the file its new name as a second one, then remove the first. Return False if the file system has no links."""
+    """Give the file its new name as a hard link, then remove the old name. Return False if the file system has no links."""
     try:
         os.link(name, target, src_dir_fd=folder, dst_dir_fd=target_folder, follow_symlinks=False)
     except FileExistsError:
-        if not _is_same_file(
-            folder, name, target_folder, target
-        ):  # else the link is left by an attempt that a crash ended
+        if not _is_same_file(folder, name, target_folder, target):  # else an attempt that crashed made this link
             raise
     except FileNotFoundError:
         raise

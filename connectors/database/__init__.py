@@ -1,6 +1,6 @@
-"""The database connector: reads a table or a SELECT on a schedule, whole or only new rows.
+"""The database connector: reads a table or a SELECT on a schedule, completely or only the changed rows.
 
-It changes no data; it only advances the replication slot that is configured for it.
+The connector changes no data. It only advances the replication slot that is configured for it.
 """
 
 from connectors.database.connector import DatabaseConnector

@@ -1,4 +1,4 @@
-"""The address of a database and the name of a table, in their parts. Only parts that hold no secret are ever shown."""
+"""Parsers of database URLs and table names. Only parts that hold no secret are ever shown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     query: Mapping[str, str]
 
     def __str__(self) -> str:
-        """Return the URL with its user and without its password and its query, which may hold one."""
+        """Return the URL with the user, but without the password and without the query, which may hold a password."""
         if self.family == "sqlite":
             return f"sqlite:///{self.database}"
         hosts = self.host or self.query.get("host", "")
@@ -69,7 +69,7 @@ def parse_address(url: str) -> Address:
     """Return the parts of a URL.
 
     Raises:
-        ValueError: it is no URL of a known database. The message shows nothing of the URL except its scheme.
+        ValueError: ``url`` is no URL of a known database. The message shows nothing of the URL except its scheme.
     """
     found = _URL.fullmatch(url)
     if found is None:
@@ -109,7 +109,7 @@ def _settings(query: str | None) -> Mapping[str, str]:
 
 
 def parse_table(text: str) -> tuple[str, ...]:
-    """Return the parts of a table's name as SQL writes it; upper and lower case are kept also without quotes.
+    """Return the parts of a table name in SQL notation. The case is kept, also without quotes.
 
     Raises:
         ValueError: a part is empty, or a quote has no end.

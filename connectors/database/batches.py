@@ -14,7 +14,7 @@ from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 
 
 def snapshot(session: ReadSession, dialect: SqlDialect) -> Iterator[Batch]:
-    """Yield all rows; the last batch is marked, also if there are no rows."""
+    """Yield all rows, in at least one batch. The last batch is marked with ``last``."""
     options, rows = dialect.options, 0
     held: Batch | None = None
     for frame in session.frames(named_columns(session, dialect), dialect.source):
@@ -29,7 +29,7 @@ def snapshot(session: ReadSession, dialect: SqlDialect) -> Iterator[Batch]:
 
 
 def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -> Batch:
-    """Return the rows without a fault as records, and the rows with a fault as rejects.
+    """Return a batch of a frame: rows without a fault are records, rows with a fault are rejects.
 
     ``first``: the number of the first row.
     """
@@ -61,7 +61,7 @@ def named_columns(session: ReadSession, dialect: SqlDialect) -> list[ResultColum
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise SourceBroken(f"{what} has more than one column {', '.join(twice)}: give each its own name with AS.")
+        raise SourceBroken(f"{what} has more than one column {', '.join(twice)}: use different names, with AS.")
     needed = [*options.keys, *([options.cursor] if options.cursor is not None else [])]
     missing = [name for name in needed if name not in names]
     if missing or not names:
@@ -70,7 +70,7 @@ def named_columns(session: ReadSession, dialect: SqlDialect) -> list[ResultColum
 
 
 def positions_of(records: pl.DataFrame, keys: Sequence[str], *, first: int) -> pl.Series:
-    """Return the position of each row: its key as ``part=4711,rev=B``, or its number. Different keys have different positions."""
+    """Return each row's position: its key (such as ``part=4711,rev=B``; unique for each key), or its number without keys."""
     if not keys:
         return pl.int_range(first, first + records.height, dtype=pl.Int64, eager=True).alias("position")
     ambiguous = '^NULL$|^"' if len(keys) == 1 else '^NULL$|^"|,'
@@ -79,14 +79,14 @@ def positions_of(records: pl.DataFrame, keys: Sequence[str], *, first: int) -> p
 
 
 def _key_text(key: str, ambiguous: str) -> pl.Expr:
-    """Return the text of a key's values: between quotes if it could be read otherwise, NULL without a value."""
+    """Return the text of a key's values: in quotes if the plain text is ambiguous, and ``NULL`` for a missing value."""
     value = by_name(key).as_expr()
     quoted = pl.concat_str(pl.lit('"'), value.str.replace_all('"', '""', literal=True), pl.lit('"'))
     return pl.when(value.str.contains(ambiguous)).then(quoted).otherwise(value).fill_null("NULL")
 
 
 def _key_faults(frame: Frame, keys: Sequence[str]) -> dict[int, TextFault]:
-    """Return the faults of the frame, and the faults of rows without a key value."""
+    """Return the faults of the frame, and a fault for each row without a key value."""
     faults = dict(frame.faults)
     for key in keys:
         values = frame.records.get_column(key)

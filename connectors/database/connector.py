@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class DatabaseConnector(Connector):
-    """A table or a query. The one partition is named after the table, or ``query``."""
+    """The connector of a table or a query. Its only partition has the name of the table, or ``query``."""
 
     Options: ClassVar[type[DatabaseOptions]] = DatabaseOptions
     options: DatabaseOptions
@@ -39,13 +39,13 @@ class DatabaseConnector(Connector):
         self._pauses_backfill = False
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the one partition, without a query."""
+        """Return the only partition. This sends no query."""
         return [Partition(name=self._name, snapshot=True, deletes=self.options.deletes)]
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield all rows (snapshot), or the rows that may have changed and from time to time all of them (changes).
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
+        """Yield all rows (mode snapshot), or the rows that may have changed (mode changes, which sometimes yields all rows).
 
-        A snapshot is read whole whether it changed or not. The runtime finds the unchanged rows.
+        A snapshot is always read completely. The runtime detects the unchanged rows.
         """
         if self.options.incremental:
             changes = self._changes()
@@ -65,7 +65,7 @@ class DatabaseConnector(Connector):
         return self._database.primary_key() if self.options.table is not None else ()
 
     def move_cursor(self, cursor: Cursor, move: CursorMove, to: str) -> Cursor:
-        """Return the moved cursor. ``to``: a time or number of the cursor column, from which rows are read again."""
+        """Return the moved cursor. ``to``: a time or number; rows from this value of the cursor column on are read again."""
         if move == "rewind":
             return rewind_cursor(cursor, to)
         if move == "backfill":
@@ -73,7 +73,7 @@ class DatabaseConnector(Connector):
         return cancel_backfill(cursor)
 
     def pause_backfill(self, paused: bool) -> None:
-        """Have a backfill wait, or continue."""
+        """Pause a backfill, or let it continue."""
         self._pauses_backfill = paused
 
     def waiting(self) -> float | None:
@@ -113,16 +113,16 @@ class DatabaseConnector(Connector):
             yield Step(name=name, outcome="failed", sentence=str(error))
 
     def setup_sql(self) -> str:
-        """Return what an administrator may install: a role, a trigger, an index."""
+        """Return the SQL statements that an administrator may run: they create a role, a trigger and an index."""
         return setup_sql(self.options)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
-        """Return a sentence on where the rows come from, and that only the schedule starts a reading."""
+        """Return sentences on the source of the rows, its schedule, and how changes are found; None for another name."""
         if name != self._name:
             return None
         if self._login.refused is not None:
             return str(self._login.refused)
-        sentence = f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
+        sentence = f"{name} of {self.options.address()} is read on its schedule (mode: {self.options.mode})."
         listener = self._listener  # `listen`, in another thread, clears it when it ends
         if listener is not None:
             sentence = f"{sentence} {listener.sentence}"
@@ -146,7 +146,7 @@ class DatabaseConnector(Connector):
         if self.options.notify is None:
             yield
             return
-        # Another address has another account, so a refused login does not count for it.
+        # ``notify_url`` has its own account, so a login that the other address refused does not block it.
         login = self._login if self.options.notify_url is None else LoginGuard()
         with driver_of("postgresql"):
             from connectors.database.notifications import NotificationListener  # noqa: PLC0415
@@ -159,25 +159,25 @@ class DatabaseConnector(Connector):
             self._listener = None
 
     def resume(self) -> None:
-        """Log in again at the next reading, although the database refused it."""
+        """Log in again at the next reading, although the database refused the last login."""
         self._login.forget()
         if self._listener is not None:
             self._listener.retry()
 
     def reset(self) -> None:
-        """Have the next pass read everything, and log in again if the database refused it; an operator requested that."""
+        """Make the next reading whole, and log in again although a login was refused. An operator requested this."""
         self.resume()
         if self._created_changes is not None:
             self._created_changes.reset()
 
     def close(self) -> None:
-        """Close what is open between readings."""
+        """Close the files that stay open between readings."""
         if self._created_changes is not None:
             self._created_changes.close()
 
     @contextmanager
     def _session(self) -> Iterator[ReadSession]:
-        """Open a session, unless the database refused the login before: another attempt may lock the account."""
+        """Open a session; raise `LoginRefused` after a refused login, because another attempt may lock the account."""
         with ExitStack() as stack:
             with self._login.attempt():
                 session = stack.enter_context(self._database.open())
@@ -194,7 +194,7 @@ class DatabaseConnector(Connector):
 
 
 def _facts(guarantee: Guarantee | None) -> dict[str, str]:
-    """Return what `ingestd trace` shows of the reading that found a row."""
+    """Return the facts about a reading that `ingestd trace` shows for the rows it found."""
     if guarantee is None:
         return {}
     improvement = {"changes.improvement": guarantee.improvement} if guarantee.improvement else {}

@@ -1,4 +1,4 @@
-"""Databases that write each value as text, which a DB-API driver returns: SQL Server and Oracle."""
+"""SQL Server and Oracle: the SQL converts each value to text, and a DB-API driver returns the texts."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from connectors.database.port import Database, Frame, Parameter, ReadSession, Re
 from ingestd.sdk import SourceError
 
 _FETCHED = 1000
-"""Rows that are fetched at once; a frame exceeds ``batch_bytes`` by this number of rows at most."""
+"""The number of rows of one fetch; a frame can exceed ``batch_bytes`` by at most this number of rows."""
 
 
 class DriverDialect(SqlDialect):
-    """The SQL of a database for which no parameters are used: each value is written into the statement."""
+    """The SQL of a database without parameters: each value is written into the statement as a literal."""
 
     text_mark: ClassVar[str] = ""
-    """The SQL before the quote of a text."""
+    """The SQL prefix of a text literal, before its opening quote."""
 
     def literal(self, value: Parameter) -> str:
-        """Return a number as it is, and a text between quotes."""
+        """Return the SQL literal of a number or a text."""
         return repr(value) if isinstance(value, int | float) else f"{self.text_mark}'" + value.replace("'", "''") + "'"
 
 
 class DriverDatabase(Database):
-    """A server that is reached by the driver of the package ``driver_name``."""
+    """A server that is reached with the driver package ``driver_name``."""
 
     driver_name: ClassVar[str]
     dialect: DriverDialect
@@ -43,15 +43,15 @@ class DriverDatabase(Database):
 
     @abstractmethod
     def connect(self) -> Any:
-        """Return a connection with the time limit of statements."""
+        """Return a new connection on which the time limit of statements is set."""
 
     @abstractmethod
     def session(self, connection: Any) -> DriverSession:
-        """Return a session with a transaction that has begun."""
+        """Begin a transaction on ``connection``, and return its session."""
 
     @abstractmethod
     def failure(self, error: Any) -> SourceError:
-        """Return an error with a sentence for an error of the driver."""
+        """Return the `SourceError` for an error of the driver."""
 
     @contextmanager
     def open(self) -> Iterator[ReadSession]:
@@ -79,7 +79,7 @@ class DriverSession(ReadSession):
         self._deadline = Deadline(dialect.options)
 
     def execute(self, sql: str) -> Any:
-        """Return the cursor of a statement, which the caller closes."""
+        """Execute a statement and return its cursor. The caller closes the cursor."""
         cursor = self._connection.cursor()
         cursor.execute(sql, **self.execute_options)
         return cursor
@@ -102,7 +102,7 @@ class DriverSession(ReadSession):
 def text_frames(
     cursor: Any, columns: Sequence[ResultColumn], options: DatabaseOptions, deadline: Deadline
 ) -> Iterator[Frame]:
-    """Yield the rows of a DB-API cursor in frames of bounded rows and bytes, at least one; every value is a text or None.
+    """Yield the rows of a DB-API cursor in one or more frames, bounded in rows and bytes. Each value must be a str or None.
 
     Raises:
         SourceUnavailable: a time limit is exceeded.

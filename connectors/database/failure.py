@@ -1,4 +1,4 @@
-"""Errors of a database as sentences, for all kinds of databases, and the memory of a refused login."""
+"""Error sentences for all kinds of databases, and the guard that prevents a second login after a refused login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LoginRefused(SourceBroken):
 
 
 class LoginGuard:
-    """Lets the connections of a source log in until the database refuses one. Thread-safe."""
+    """Permits the logins of a source until the database refuses a login. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,9 +28,9 @@ class LoginGuard:
         """Log in while the context is open, one connection at a time.
 
         Raises:
-            LoginRefused: an earlier login was refused, and nothing was tried.
+            LoginRefused: an earlier login was refused, so this login was not attempted.
         """
-        with self._lock:  # two connections that begin together would be two refused logins
+        with self._lock:  # without it, two connections that start together would cause two refused logins
             if self.refused is not None:
                 raise LoginRefused(str(self.refused))
             try:

@@ -1,4 +1,4 @@
-"""The kinds of databases, each with the package that it needs."""
+"""The kinds of databases, and the driver package of each kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from connectors.database.sqlite import SqliteDatabase
 from ingestd.sdk import SourceBroken
 
 EXPERIMENTAL = frozenset({"sqlserver", "oracle"})
-"""The kinds that no test reads from a server."""
+"""The kinds of databases that no test reads from a real server."""
 
 _EXTRAS: dict[Family, tuple[str, str]] = {
     "postgresql": ("PostgreSQL needs psycopg", "postgres"),
@@ -54,10 +54,10 @@ def create_database(options: DatabaseOptions, base: Path) -> Database:
 
 @contextmanager
 def driver_of(family: Family) -> Iterator[None]:
-    """Import what needs the driver of ``family``, which is an extra, while the context is open.
+    """Permit imports that need the driver of ``family``, an optional package, while the context is open.
 
     Raises:
-        SourceBroken: it is not installed.
+        SourceBroken: the driver is not installed.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-r"""Frames from rows that a database sends as lines of text, and the settings of values that are the same for all databases.
+r"""Frames from rows that a database sends as lines of text, and the settings for values that all databases share.
 
 The lines have the text format of PostgreSQL's COPY. Fields are separated by tabs. NULL is ``\N``. A backslash, a tab and a line
 end inside a field are written with a backslash, so NULL, the empty text and the text ``\N`` differ. Control characters and quotes
-may be written as in JSON, too.
+may also be written as JSON escapes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\
     f"\\u00{code}": chr(number) for number in range(32) for code in (f"{number:02x}", f"{number:02X}")
 }
 _MARK = "."
-"""Begins every block, because polars removes a byte order mark at the begin, and refuses a block that has only blank lines."""
+"""The fields of the header row before each block: polars removes a byte order mark at the start, and refuses blank blocks."""
 
 
 def apply_settings(
     frame: Frame, columns: Sequence[ResultColumn], options: DatabaseOptions, *, native_binary: bool = False
 ) -> Frame:
-    """Return the frame with bytes and NaN as the settings state. ``native_binary``: the database writes bytes as text."""
+    """Apply the settings ``binary`` and ``nan`` to a frame. ``native_binary``: the database itself writes bytes as text."""
     reject_bytes = options.binary == "reject" or (options.binary == "keep" and not native_binary)
     changed: list[pl.Series] = []
     faults = dict(frame.faults)
@@ -51,7 +51,7 @@ def apply_settings(
 
 
 def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[ResultColumn]) -> Frame:
-    """Return the rows of ``lines``, each with its line end. A field that is not UTF-8 is a fault of its row."""
+    """Return the rows of ``lines``; each line includes its line end. A field that is not UTF-8 is a fault of its row."""
     names = [column.name for column in columns]
     if not lines:
         return Frame(records=pl.DataFrame(schema=dict.fromkeys(names, pl.String)))
@@ -79,7 +79,7 @@ def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[ResultCol
 
 
 def _without_faults(line: bytes, at: int, names: Sequence[str], faults: dict[int, TextFault]) -> bytes:
-    """Return a line with NULL in place of each field that is not UTF-8, and note the first as the row's fault."""
+    """Return a line with NULL in place of each field that is not UTF-8. Store the first such field as the row's fault."""
     if is_utf8(line):
         return line
     fields = line.rstrip(b"\n").split(b"\t")

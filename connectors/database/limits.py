@@ -9,7 +9,7 @@ from ingestd.sdk import SourceUnavailable
 
 
 class Deadline:
-    """When a reading must end because the database sends nothing, or because the reading takes too long."""
+    """The deadline of a reading: the database sent nothing for too long, or the reading takes too long in total."""
 
     def __init__(self, options: DatabaseOptions) -> None:
         self._options = options
@@ -17,11 +17,11 @@ class Deadline:
         self.restart()
 
     def restart(self) -> None:
-        """Begin to wait: the limit of silence starts again. The time between two frames does not count as silence."""
+        """Restart the limit of silence before a wait, so that the time between two frames does not count as silence."""
         self._silent_until = time.monotonic() + self._options.statement_timeout_seconds
 
     def left(self) -> float:
-        """Return the seconds until the first limit; 0 if one is exceeded."""
+        """Return the seconds until the earlier limit; 0 if a limit is exceeded."""
         return max(0.0, min(self._silent_until, self._end) - time.monotonic())
 
     def check(self) -> None:
@@ -30,7 +30,7 @@ class Deadline:
             raise self.exceeded()
 
     def exceeded(self) -> SourceUnavailable:
-        """Return the error for the limit that is exceeded first."""
+        """Return the error for the earlier limit."""
         return self.too_long() if self._end <= self._silent_until else self.silent()
 
     def too_long(self) -> SourceUnavailable:

@@ -1,4 +1,4 @@
-"""MariaDB and MySQL: each row is sent as one line of text, so PyMySQL, which is Python, handles rows and not values."""
+"""MariaDB and MySQL. The server sends each row as one line of text, because PyMySQL is slow if it handles each value."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _CONNECTION_SETTINGS = frozenset(
     {"unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "program_name"}
 )
 _NULL, _NO_TEXT, _TAB = "_utf8mb4 0x5C4E", "_utf8mb4 0x5C55", "_utf8mb4 0x09"
-"""A backslash with N or U, and a tab. They are in hexadecimal, so that they do not depend on the SQL mode."""
+"""The texts ``\\N`` and ``\\U`` and a tab, in hexadecimal, because the meaning of a backslash depends on the SQL mode."""
 _TOO_LONG = "has no text, most likely because it would be longer than the server's max_allowed_packet"
 
 _EXPRESSIONS = {
-    "float": "CAST(CAST({value} AS DOUBLE) AS CHAR)",  # the text of a FLOAT has six digits; as DOUBLE it has all digits
+    "float": "CAST(CAST({value} AS DOUBLE) AS CHAR)",  # the text of a FLOAT has six digits; of a DOUBLE, all digits
     "datetime": "REPLACE({text}, ' ', 'T')",
     "timestamp": "CONCAT(REPLACE({text}, ' ', 'T'), '+00:00')",  # the zone of the session is UTC
     "bit": "CAST(CAST({value} AS UNSIGNED) AS CHAR)",
@@ -64,12 +64,12 @@ _OLDEST_MARIADB, _OLDEST_MYSQL = (10, 2, 3), (5, 7, 8)
 
 
 class MariadbDialect(SqlDialect):
-    """MariaDB's SQL, which MySQL understands."""
+    """The SQL of MariaDB, without statements that MySQL does not know."""
 
     name: ClassVar[Literal["mariadb"]] = "mariadb"
 
     def quote(self, identifier: str) -> str:
-        """Return an identifier between backticks, which no SQL mode changes."""
+        """Return an identifier between backticks, which have the same meaning in every SQL mode."""
         return "`" + identifier.replace("`", "``") + "`"
 
     @property
@@ -89,17 +89,17 @@ class MariadbDialect(SqlDialect):
         if column.kind == "binary":
             return {
                 "hex": f"LOWER(HEX({value}))",
-                "base64": f"TO_BASE64({value})",  # with a line end after 76 characters
+                "base64": f"TO_BASE64({value})",  # inserts a line end after each 76 characters
             }.get(self.options.binary, f"CASE WHEN {value} IS NOT NULL THEN '' END")  # the bytes are not sent
         if column.type == "string" and self.options.char_padding == "trim":
             return f"RTRIM({text})"
         return _EXPRESSIONS.get(column.type, "{text}").format(value=value, text=text)
 
     def line(self, columns: Sequence[ResultColumn]) -> str:
-        """Return the expression of a row as one line without its line end.
+        """Return the SQL for a row as one line, without the line end.
 
-        A text is escaped by JSON_QUOTE, because the time of REPLACE grows with the square of the length: 20,000 line ends in a
-        megabyte take seconds, and the server can't cancel that.
+        JSON_QUOTE escapes each text. REPLACE is not used, because its time grows with the square of the length: 20,000 line
+        ends in a megabyte take seconds, and the server can't cancel REPLACE.
         """
         fields = []
         for column in columns:
@@ -111,11 +111,11 @@ class MariadbDialect(SqlDialect):
         return f"CONCAT_WS({_TAB}, {', '.join(fields)})"
 
     def is_quoted(self, column: ResultColumn) -> bool:
-        """Return whether the values of a column may hold a line end, so that they are sent between quotes."""
+        """Return whether the values of a column are sent between quotes, because they may hold a line end."""
         return column.type in _TEXTS and (column.kind != "binary" or self.options.binary == "base64")
 
     def row_hash(self, columns: Sequence[ResultColumn]) -> str:
-        """See `SqlDialect.row_hash`: the hash of the line that would be sent."""
+        """See `SqlDialect.row_hash`. The hash is computed from the line of the row."""
         return f"LEFT(SHA2({self.line(columns)}, 256), 32)"
 
 
@@ -176,11 +176,11 @@ class MariadbDatabase(Database):
                 f"The database {address} can't be reached: the server accepted the connection and sent nothing for"
                 f" {self._options.connect_timeout_seconds} seconds (connect_timeout_seconds)."
             ) from None
-        except OSError as error:  # errors of the network are errors of PyMySQL
+        except OSError as error:  # a file; for the network, PyMySQL raises its own errors
             raise SourceBroken(
                 f"A file of ssl_ca, ssl_cert or ssl_key in the url can't be used: {error.strerror or error}."
             ) from None
-        silence: Any = connection  # there is no public setting
+        silence: Any = connection  # PyMySQL has no public setting for the read timeout after the login
         silence._read_timeout = self._options.statement_timeout_seconds  # noqa: SLF001
         return connection
 
@@ -216,7 +216,7 @@ class MariadbSession(ReadSession):
         """Return True if the server is MariaDB, False if it is MySQL.
 
         Raises:
-            SourceBroken: its version is too old.
+            SourceBroken: the version of the server is too old.
         """
         version = str(self.scalar("SELECT VERSION()"))
         is_mariadb = "mariadb" in version.lower()
@@ -239,9 +239,9 @@ class MariadbSession(ReadSession):
                     raise
                 name = str(error.args[1]).partition("'")[2].rstrip("'")
                 raise SourceBroken(
-                    f"The query has more than one column {name}: give each its own name with AS."
+                    f"The query has more than one column {name}: give each column a different name with AS."
                 ) from None
-            fields: list[Any] = cursor._result.fields  # the character set is in no public attribute  # noqa: SLF001
+            fields: list[Any] = cursor._result.fields  # no public attribute has the character set  # noqa: SLF001
             return [_column(field.name, field.type_code, field.charsetnr) for field in fields]
 
     def frames(
@@ -268,7 +268,7 @@ class MariadbSession(ReadSession):
                     self._deadline.restart()
                     self._deadline.check()
         finally:
-            # PyMySQL would read the rest of an abandoned result, although the connection is then closed.
+            # Otherwise PyMySQL would read an abandoned result to its end before the connection is closed.
             if cursor._result is not None and cursor._result.unbuffered_active:  # noqa: SLF001
                 cursor._result.unbuffered_active = False  # noqa: SLF001
         yield self._frame(lines, columns)
@@ -299,7 +299,7 @@ class MariadbSession(ReadSession):
 
     @staticmethod
     def _without_unsent(frame: Frame) -> Frame:
-        """Return a frame with a fault for each row with a value that the server could not write as text."""
+        """Return a frame with a fault for each row that has a value that the server could not convert to text."""
         unsent = frame.records.select(all_columns() == "\\U")
         names = [name for name in unsent.columns if unsent.get_column(name).any()]
         if not names:
@@ -321,7 +321,7 @@ def _column(name: bytes | str, type_code: int, character_set: int) -> ResultColu
 
 
 def _literal(value: Parameter) -> str:
-    """Return a number as it is, and a text in hexadecimal, so that no SQL mode matters."""
+    """Return the literal of a value. A text is written in hexadecimal, so that the SQL mode does not matter."""
     if isinstance(value, int | float):
         return repr(value)
     return f"_utf8mb4 0x{value.encode().hex()}" if value else "''"

@@ -1,4 +1,4 @@
-"""MariaDB's and MySQL's errors as sentences, classified by what to do."""
+"""Converts errors of MariaDB and MySQL to source errors: retry later, or a person must act."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LOGIN = frozenset({1045, 1698, 1862, 3118, 3955, 4151})  # denied, expired, loc
 _AWAY = frozenset(
     {1040, 1041, 1053, 1079, 1080, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1213, 1226, 1317, 1836, 1927}
 )
-"""Too many connections, memory, shutdown, network errors, limits of a user, deadlock, interrupted or killed by others."""
+"""Too many connections, no memory, shutdown, network errors, limits of a user, deadlock, interrupted or killed."""
 _CLIENT = range(2000, 3000)
 _TOTAL = frozenset({1969, 3024})  # max_statement_time, max_execution_time
 _SILENT, _LOCK, _NO_TABLE = 2013, 1205, 1146
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1"
-# The first needs performance_schema, the second MariaDB's plugin metadata_lock_info.
+# Queries of the lock holders. The first needs performance_schema, the second needs MariaDB's plugin metadata_lock_info.
 _HOLDERS = (
     (
         "SELECT t.processlist_id, t.processlist_user, m.object_name FROM performance_schema.metadata_locks m"
@@ -46,7 +46,7 @@ def error_of(
     session: MariadbSession | None,
     connect: Callable[[], pymysql.Connection[Any]],
 ) -> SourceError:
-    """Return the error for a connection (session: None) or a statement; ``session`` is asked for the cause."""
+    """Return the error for a failed connection (``session`` is None) or statement. ``session`` queries the cause."""
     where, number = options.address(), error.args[0] if error.args and isinstance(error.args[0], int) else 0
     words = one_line(error.args[1] if len(error.args) > 1 else error)
     if number in _LOGIN:
@@ -66,12 +66,12 @@ def error_of(
 
 
 def _kill(session: MariadbSession, connect: Callable[[], pymysql.Connection[Any]]) -> None:
-    """End the statement on the server, which would otherwise execute it to its end."""
+    """Kill the connection on the server, which would otherwise execute the statement to its end."""
     try:
         with closing(connect()) as other, closing(other.cursor()) as cursor:
             cursor.execute(f"KILL {session.number}")
     except (pymysql.Error, SourceError):
-        return  # the server may be away, and max_statement_time ends the statement in any case
+        return  # the server may be unreachable, and max_statement_time ends the statement in any case
 
 
 def _holders(session: MariadbSession | None) -> str:
@@ -80,7 +80,7 @@ def _holders(session: MariadbSession | None) -> str:
 
 
 def _rows(session: MariadbSession | None, sql: str) -> list[tuple[str | None, ...]] | None:
-    """Return the rows of a statement about the cause of an error; None if it can't be executed."""
+    """Return the rows of a statement about the cause of an error; None if the statement can't be executed."""
     try:
         return session.rows(sql) if session is not None else None
     except pymysql.Error:

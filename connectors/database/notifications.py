@@ -1,7 +1,7 @@
-"""The listener for notifications of PostgreSQL: a thread that wakes the pipeline, and connects again when it must.
+"""The listener for notifications of PostgreSQL: a thread that wakes the pipeline, and reconnects after a failure.
 
 A notification wakes the pipeline at once. Further notifications within ``INTERVAL_SECONDS`` cause one wake-up. Notifications
-may be lost without a connection, so each new connection is a wake-up, too.
+are lost while no connection exists, so each new connection also wakes the pipeline.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from connectors.database.postgresql_failure import statement_error
 from ingestd.sdk import SourceBroken, SourceContext, SourceError, SourceUnavailable
 
 INTERVAL_SECONDS = 1.0
-"""The shortest time between two wake-ups, so that a storm of notifications causes a bounded number of readings."""
+"""The shortest time between two wake-ups, so that many notifications cause a bounded number of readings."""
 CHECK_SECONDS = 60.0
-"""The interval at which the server must respond: a connection to a frozen server looks the same as an idle one."""
+"""The interval at which the server must respond, because a connection to a frozen server looks like an idle connection."""
 STOP_SECONDS = 2.0
-"""The longest wait for the thread. A thread that waits for a connection ends later by itself, without an effect."""
+"""The longest wait for the end of the thread. A thread that is connecting ends later by itself, without an effect."""
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 60.0
 
 
@@ -38,14 +38,14 @@ class ListenConnection:
 
     Raises:
         SourceUnavailable: the database is not reachable now.
-        SourceBroken: the database or a pooler does not permit it, or refuses the login.
+        SourceBroken: the database or a pooler does not permit listening, or refuses the login.
     """
 
     def __init__(self, options: DatabaseOptions) -> None:
         url = options.notify_url
         self._options = options if url is None else options.model_copy(update={"url": url})
         self.where = str(self._options.address())
-        """The address that is listened to, without a password."""
+        """The address of the connection, without a password."""
         self._connection = connect(self._options, finds_code=False)
         try:
             self._socket = socket.socket(fileno=os.dup(self._connection.fileno()))
@@ -60,20 +60,20 @@ class ListenConnection:
             raise
 
     def receive(self, seconds: float) -> bool:
-        """Wait for notifications; return False if none arrive in ``seconds``."""
+        """Wait for notifications. Return False if no notification arrives within ``seconds``."""
         try:
             return bool(list(self._connection.notifies(timeout=max(0.0, seconds), stop_after=1)))
         except psycopg.Error as error:
             raise statement_error(self._options, error, None) from None  # the driver's error may show the address
 
     def check(self) -> None:
-        """Have the server respond, within the time for a connection."""
+        """Check that the server responds within ``connect_timeout_seconds``."""
         with self._limited():
             self._connection.execute("SELECT 1")
 
     def interrupt(self) -> None:
-        """End the connection and each wait for it. From any thread."""
-        with suppress(OSError):  # it has ended
+        """End the connection and each call that waits for it. Any thread may call this."""
+        with suppress(OSError):  # the connection has ended already
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class ListenConnection:
         self._connection.close()
 
     def _begin(self, channel: str) -> None:
-        # A pooler gives the server's connection to another client after each transaction. It has its own process ids.
+        # A pooler gives the server's connection to another client after each transaction. A pooler reports its own process ids.
         own = self._connection.execute("SELECT pg_backend_pid()").fetchone()
         if own != (self._connection.info.backend_pid,):
             raise SourceBroken(
@@ -93,7 +93,7 @@ class ListenConnection:
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
-        """End the connection if the context takes longer than a connection may."""
+        """End the connection if the context takes longer than ``connect_timeout_seconds``."""
         seconds, is_late = self._options.connect_timeout_seconds, threading.Event()
 
         def end() -> None:
@@ -115,16 +115,13 @@ class ListenConnection:
 
 
 def verify_listener(options: DatabaseOptions) -> str:
-    """Listen on the channel of ``options.notify`` for a moment; return the address without a password."""
+    """Check that the channel of ``options.notify`` can be listened to. Return the address without a password."""
     with closing(ListenConnection(options)) as connection:
         return connection.where
 
 
 class NotificationListener:
-    """Listens on the channel of ``options.notify`` from `start` to `stop`.
-
-    ``wake`` is called from the listener's thread.
-    """
+    """Listens on the channel of ``options.notify`` from `start` to `stop`. The listener's thread calls ``wake``."""
 
     def __init__(
         self, options: DatabaseOptions, context: SourceContext, login: LoginGuard, wake: Callable[[], None]
@@ -140,19 +137,19 @@ class NotificationListener:
         self._failures = 0
         self._thread = threading.Thread(target=self._run, name="notifications", daemon=True)
         self.sentence = f"Connects to listen on {self._channel}."
-        """States whether it listens, and since when, or why not."""
+        """The state for operators: whether the listener listens, and since when, or why not."""
 
     def start(self) -> None:
-        """Begin to listen, without waiting for a connection."""
+        """Start the thread. The method does not wait for the connection."""
         self._thread.start()
 
     def retry(self) -> None:
-        """Connect again now, if it waits after a failure, and log in again if the login was refused."""
+        """Connect again now if the listener waits after a failure, also after a refused login."""
         self._login.forget()
         self._retry.set()
 
     def stop(self) -> None:
-        """End the thread, within ``STOP_SECONDS``."""
+        """Stop the thread, and wait at most ``STOP_SECONDS`` for its end."""
         self._stopping = True
         if self._connection is not None:
             self._connection.interrupt()
@@ -168,7 +165,7 @@ class NotificationListener:
                 self._wait_after(str(error), None)
             except SourceError as error:
                 self._wait_after(str(error), self._delay())
-            except Exception as error:  # noqa: BLE001 - an unexpected failure must not end the wake-ups for good
+            except Exception as error:  # noqa: BLE001 - an unexpected failure must not stop the listener permanently
                 sentence = f"The listener failed: {one_line(error)} ({type(error).__name__}); please report it."
                 self._wait_after(sentence, self._delay())
 
@@ -184,7 +181,7 @@ class NotificationListener:
             self._context.log(self.sentence)
             woken = time.monotonic()
             check_at = woken + CHECK_SECONDS
-            due: float | None = woken  # notifications during the lost connection are unknown
+            due: float | None = woken  # notifications before this connection may be lost
             while not self._stopping:
                 now = time.monotonic()
                 if due is not None and due <= now:
@@ -192,7 +189,7 @@ class NotificationListener:
                     woken, due = now, None
                 if check_at <= now:
                     connection.check()
-                    # Only a connection that lasts is a success, because each new connection wakes the pipeline.
+                    # Only a connection that lasts resets the delay, because each new connection wakes the pipeline.
                     self._failures = 0
                     check_at = now + CHECK_SECONDS
                 end = check_at if due is None else min(due, check_at)
@@ -205,7 +202,7 @@ class NotificationListener:
             return
         again = "" if seconds is None else " The next attempt follows within a minute."
         self.sentence = f"Does not listen on {self._channel}: {sentence} Only the schedule starts readings now.{again}"
-        if self._failures <= 1:  # a failure that repeats is in the status
+        if self._failures <= 1:  # only the status shows a repeated failure
             self._context.log(self.sentence)
         self._retry.wait(seconds)
 

@@ -99,7 +99,7 @@ class DatabaseOptions(ConnectorOptions):
     slot_bytes: int = Field(
         default=1024**3,
         gt=0,
-        description="How much log may be unread in slot. With more, the slot is skipped and the table is read whole.",
+        description="The maximum unread log in slot. If there is more, the slot is skipped and the table is read whole.",
     )
     deletes: Literal["keep", "remove"] = Field(
         default="keep", description="Whether entries of rows that vanished are removed."
@@ -148,7 +148,7 @@ class DatabaseOptions(ConnectorOptions):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key's columns, always as a tuple; empty without a key."""
+        """The columns of the setting ``key`` as a tuple; empty without a key."""
         return as_tuple(self.key)
 
     def address(self) -> Address:
@@ -165,7 +165,7 @@ class DatabaseOptions(ConnectorOptions):
 
     @property
     def incremental(self) -> bool:
-        """True if a reading has only the rows after the cursor. The settings of groups and guards read it."""
+        """True if a reading has only the rows after the cursor. The checks of groups and guards use this property."""
         return self.mode != "snapshot"
 
     @field_validator("notify_url")

@@ -1,7 +1,6 @@
 """Oracle, by the thin mode of its driver, which needs no client library.
 
-The number format of the session is fixed; see `SESSION`. Oracle stores an empty text as NULL. The SQL is checked by compilation
-only: no test runs it on a server.
+Oracle stores an empty text as NULL. A parser of the dialect checks the SQL of this module; no test runs it on a server.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from connectors.database.port import ALIAS, Kind, ResultColumn
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 SESSION = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' TIME_ZONE = '+00:00'"
-"""What every session begins with, so that the text of a number does not depend on the client or the server."""
+"""The first statement of every session. It makes the text of numbers independent of client and server."""
 
 _LOGIN = frozenset({1017, 28000, 28001, 1045, 1005})  # denied, locked, expired
 _AWAY = frozenset({1033, 1034, 1089, 3113, 3114, 1555, 8177, 12514, 12541, 12170, 2391, 18})
-"""Starting, shutdown, a lost connection, a snapshot that is too old, no listener, too many sessions."""
+"""The server starts or shuts down, a lost connection, a snapshot that is too old, no listener, too many sessions."""
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("raw", "long_raw", "blob", "bfile"), "binary"),
     **dict.fromkeys(("char", "nchar"), "padded"),
@@ -33,7 +32,7 @@ _FRACTIONS = "'YYYY-MM-DD\"T\"HH24:MI:SS.FF9'"
 _WITHOUT_ZEROS = "RTRIM(RTRIM(TO_CHAR({value}, " + _FRACTIONS + "), '0'), '.')"
 _UTC = "RTRIM(RTRIM(TO_CHAR(SYS_EXTRACT_UTC({value}), " + _FRACTIONS + "), '0'), '.') || '+00:00'"
 _EXPRESSIONS = {
-    # TM9 has all digits, but none before the point of 0.5.
+    # TM9 writes all digits, but writes 0.5 as .5.
     "number": "REGEXP_REPLACE(TO_CHAR({value}, 'TM9'), '^(-?)[.]', '\\10.')",
     "binary_float": "TO_CHAR({value})",
     "binary_double": "TO_CHAR({value})",
@@ -46,7 +45,7 @@ _EXPRESSIONS = {
     "boolean": "CASE {value} WHEN TRUE THEN 'true' WHEN FALSE THEN 'false' END",
     "rowid": "ROWIDTOCHAR({value})",
     "json": "JSON_SERIALIZE({value} RETURNING CLOB)",
-    "xmltype": ALIAS + ".{value}.GETCLOBVAL()",  # the choice of a method needs the name of the table
+    "xmltype": ALIAS + ".{value}.GETCLOBVAL()",  # Oracle needs the table's alias before a call of a method
 }
 _BINARY = {
     "hex": "LOWER(RAWTOHEX({value}))",
@@ -55,7 +54,7 @@ _BINARY = {
 
 
 class OracleDialect(DriverDialect):
-    """Oracle's SQL. A name has the case in which it is written, so a table ``PART`` is not found as ``part``."""
+    """Oracle's SQL. Names are quoted, so their case matters: a table ``PART`` is not found as ``part``."""
 
     name: ClassVar[Literal["oracle"]] = "oracle"
     alias_keyword: ClassVar[str] = ""
@@ -94,7 +93,7 @@ class OracleDatabase(DriverDatabase):
         )
 
     def session(self, connection: Any) -> DriverSession:
-        """See `DriverDatabase.session`. The text of numbers is fixed."""
+        """See `DriverDatabase.session`. `SESSION` fixes the text of numbers."""
         connection.call_timeout = round(self.options.statement_timeout_seconds * 1000)
         session = OracleSession(connection, self.dialect)
         for statement in (SESSION, "SET TRANSACTION READ ONLY"):
@@ -134,6 +133,6 @@ class OracleSession(DriverSession):
 
 
 def column_of(name: str, type_: str) -> ResultColumn:
-    """Return a column of a result; ``type_`` is the driver's name of its type, such as ``DB_TYPE_VARCHAR``."""
+    """Return a column of a result. ``type_``: the driver's name of the column's type, such as ``DB_TYPE_VARCHAR``."""
     known = type_.removeprefix("DB_TYPE_").lower()
     return ResultColumn(name=name, type=known, kind=_KINDS.get(known, "text"))

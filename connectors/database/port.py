@@ -1,11 +1,10 @@
 """The port between the database connector and one kind of database.
 
 A `Database` is a configured address. `Database.open` starts one read-only transaction, a `ReadSession`, which sees one state of
-the database. A session yields frames: polars columns of exact text, bounded in rows and in bytes. The database or polars converts
-the values, not Python code for each value.
+the database. A session yields frames: polars columns of exact text, bounded in rows and in bytes. For speed, the database or
+polars converts the values, not Python code for each value.
 
-Every method raises only `SourceUnavailable` (retry later) or `SourceBroken` (a person must act), with a sentence that shows no
-password.
+Every method raises only `SourceUnavailable` (retry later) or `SourceBroken` (a person must act). Their messages show no password.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from connectors.database.address import parse_table
 from connectors.database.options import DatabaseOptions
 
 Parameter: TypeAlias = str | int | float
-"""A value that is bound to a statement. Text has no type: the database compares it in the type of the column."""
+"""A value that is bound to a statement. The database converts a text to the type of the column that it is compared with."""
 
 Kind: TypeAlias = Literal["text", "binary", "padded", "number", "money"]
-"""The kinds of values that have a setting: bytes, ``char(n)``, numbers that may be NaN or infinite, amounts of money."""
+"""Kinds of values. All except ``text`` have a setting: bytes, ``char(n)``, numbers that may be NaN or infinite, and money."""
 
 PLACEHOLDER = "\x00"
 """The mark of a parameter in the statements of this package. No database accepts this character in a statement."""
 ALIAS = "ingestd_rows"
-"""The name of the table or query in a statement; a column may be qualified with it."""
+"""The alias of the table or query in a statement, for qualified column names."""
 
 
 class TextFault(NamedTuple):
@@ -45,9 +44,9 @@ class ResultColumn(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     type: str
-    """The database's name of its type, such as ``timestamp with time zone``."""
+    """The name of the column's type in the database, such as ``timestamp with time zone``."""
     kind: Kind = "text"
-    """Selects the setting that applies to its values."""
+    """Selects the setting that applies to the column's values."""
     expression: str = ""
     """The SQL that yields the value. Empty: the column of this name."""
 
@@ -56,9 +55,9 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of a result."""
 
     records: pl.DataFrame
-    """A `pl.String` column for each requested column, in the same order. Null is the database's NULL."""
+    """A `pl.String` column for each requested column, in the same order. Null means NULL in the database."""
     faults: Mapping[int, TextFault] = msgspec.field(default_factory=dict)
-    """The rows, by index, that have a value without exact text; that value is null in ``records``."""
+    """Faults by row index. A faulty row has a value without exact text; this value is null in ``records``."""
 
 
 class SqlDialect(ABC):
@@ -80,14 +79,14 @@ class SqlDialect(ABC):
 
     @property
     def source(self) -> str:
-        """What follows FROM: the configured table or query, with the name `ALIAS`."""
+        """The SQL after FROM: the configured table or query, with the alias `ALIAS`."""
         # The next line begins with a line feed, because the query may end in a comment.
         query = f"({str(self.options.query).strip().rstrip(';')}\n)"
         return f"{self.table or query} {self.alias_keyword}{ALIAS}"
 
     @property
     def primary_key(self) -> tuple[str, Sequence[Parameter]]:
-        """The query of the ``name`` and ``number`` of each column of the table's primary key, and its parameters."""
+        """A query for ``name`` and ``number`` of each column of the primary key, and the query's parameters; empty: none."""
         return "", ()
 
     def select(self, columns: Sequence[ResultColumn], source: str, rest: str = "") -> str:
@@ -106,7 +105,7 @@ class SqlDialect(ABC):
         """
 
     def row_hash(self, columns: Sequence[ResultColumn]) -> str:  # noqa: ARG002 - a file is read whole
-        """Return the SQL expression of 128 bits of the SHA-256 of a row's exact text, in hexadecimal; empty: there is none.
+        """Return the SQL for 128 bits of the SHA-256 of a row's exact text, in hexadecimal; empty if there is no such SQL.
 
         The text distinguishes NULL from the empty text, and shows where each value ends.
         """
@@ -118,13 +117,13 @@ class ReadSession(ABC):
 
     @abstractmethod
     def columns(self, source: str) -> list[ResultColumn]:
-        """Return the columns of ``source``, what follows FROM, without reading rows. Names may repeat."""
+        """Return the columns of ``source`` (the SQL after FROM) without reading rows. Names may repeat."""
 
     @abstractmethod
     def frames(
         self, columns: Sequence[ResultColumn], source: str, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
-        """Yield the rows of ``SELECT columns FROM source rest``, at least one frame, the last one possibly empty.
+        """Yield the rows of ``SELECT columns FROM source rest`` in at least one frame. The last frame may be empty.
 
         A frame has at most ``batch_rows`` rows, and ends with the row that exceeds ``batch_bytes``. ``parameters`` replace the
         placeholders of ``rest`` in order.
@@ -132,7 +131,7 @@ class ReadSession(ABC):
 
     @abstractmethod
     def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
-        """Return the first value of the only row of a statement as text; None: it is NULL, or there is no row."""
+        """Return the first value of a statement's only row as text; None if the value is NULL, or if there is no row."""
 
 
 class Database(ABC):
@@ -145,10 +144,7 @@ class Database(ABC):
         """Connect and begin a transaction; both end with the context."""
 
     def primary_key(self) -> tuple[str, ...]:
-        """Return the columns of the table's primary key in its order.
-
-        Empty if the table has no key, or if the catalogue is not read.
-        """
+        """Return the columns of the table's primary key in order; empty if there is no key, or no query for it."""
         query, parameters = self.dialect.primary_key
         if not query:
             return ()

@@ -1,7 +1,7 @@
-"""PostgreSQL: the rows of one COPY inside one read-only transaction, which changes nothing of the session.
+"""PostgreSQL: the rows of one COPY inside one read-only transaction, which leaves the session unchanged.
 
 Every setting is local to the transaction, no statement is prepared by name, and no startup option is sent except
-``client_encoding``. So a reading works through PgBouncer with transaction pooling and leaves no setting in its connections.
+``client_encoding``. So a reading works through PgBouncer with transaction pooling, and leaves no setting in the pool.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _BOOLEAN, _TIMESTAMP, _TIMESTAMP_WITH_ZONE = "boolean", "timestamp without time 
 _READABLE, _WRITABLE = int(Ready.R), int(Ready.W)
 _CANCEL_SECONDS = 5.0
 _LOCK_SHARE = 0.8
-"""The share of the lock timeout after which the programs that hold the lock are listed. After the timeout, they are unknown."""
+"""The share of the lock timeout after which the holders of the lock are listed. After the timeout, they are unknown."""
 _SERVER_MARGIN_MS = 5_000
 
 
 class PostgresqlDialect(SqlDialect):
-    """PostgreSQL's SQL. COPY writes the text of every type, so only some columns need an expression."""
+    """PostgreSQL's SQL. COPY writes every type as text, so only some columns need an expression."""
 
     name: ClassVar[Literal["postgresql"]] = "postgresql"
 
@@ -77,14 +77,14 @@ class PostgresqlDialect(SqlDialect):
         if base == _BOOLEAN:
             return f"CAST({value} AS text)"
         if base in {_TIMESTAMP, _TIMESTAMP_WITH_ZONE}:
-            # The text of infinity and of a time before Christ stays as it is. The zone of the transaction is UTC: +00.
+            # The text of infinity and of a time before Christ is kept. The zone of the transaction is UTC, written as +00.
             zone = " || ':00'" if base == _TIMESTAMP_WITH_ZONE else ""
             ordinary = f"{value} >= '0001-01-01' AND {value} < 'infinity'"
             return f"CASE WHEN {ordinary} THEN replace(CAST({value} AS text), ' ', 'T'){zone} ELSE CAST({value} AS text) END"
         return value
 
     def row_hash(self, columns: Sequence[ResultColumn]) -> str:
-        """See `SqlDialect.row_hash`. The text of a composite value quotes each field, and leaves NULL empty."""
+        """See `SqlDialect.row_hash`. The text of a composite value writes NULL as nothing and the empty text as ``""``."""
         row = f"CAST(ROW({', '.join(map(self.exact_text, columns))}) AS text)"
         return f"encode(substr(sha256(convert_to({row}, getdatabaseencoding())), 1, 16), 'hex')"
 
@@ -111,13 +111,13 @@ class PostgresqlDatabase(Database):
 
 
 class PostgresqlSession(ReadSession):
-    """One transaction. The statements go to libpq directly: psycopg would make an object of each value or each row."""
+    """One transaction. Its statements are sent by libpq, because psycopg would create an object for each value or row."""
 
     def __init__(self, connection: psycopg.Connection[Any], dialect: SqlDialect) -> None:
         self._pid = 0
         self._list_at = math.inf
         self.holders: list[tuple[str, ...]] | None = None
-        """The programs for which the last statement waited; None if they were not listed."""
+        """The programs that held the lock for which the last statement waited; None if they were not listed."""
         self._connection = connection
         self._pgconn = connection.pgconn
         self._options = dialect.options
@@ -125,15 +125,15 @@ class PostgresqlSession(ReadSession):
         self._deadline = Deadline(dialect.options)
 
     def begin(self) -> None:
-        """Begin the transaction. Its settings end with it."""
+        """Begin the transaction, and set the settings, which end with the transaction."""
         whole_ms = round(self._options.read_timeout_seconds * 1000)
         settings = {
             "row_security": "off",  # hidden rows are an error, not missing rows
-            # This limit is for a daemon that is gone. Otherwise the deadline of the reading comes first, and its error names
-            # the setting.
+            # This limit ends a statement of a daemon that died. While the daemon runs, its own deadline is earlier, and the
+            # error of this deadline names the setting.
             "statement_timeout": str(whole_ms + _SERVER_MARGIN_MS),
             "lock_timeout": str(max(1, round(self._options.lock_timeout_seconds * 1000))),
-            # Between two statements the daemon maps what it read.
+            # Between two statements the daemon maps the rows, so the session is idle.
             "idle_in_transaction_session_timeout": str(whole_ms),
             "timezone": "UTC",
             "datestyle": "ISO, YMD",
@@ -142,14 +142,14 @@ class PostgresqlSession(ReadSession):
             "bytea_output": "hex",
         }
         if self._connection.info.parameter_status("server_encoding") == "SQL_ASCII":
-            settings["client_encoding"] = "SQL_ASCII"  # otherwise one text that is not UTF-8 ends the reading
+            settings["client_encoding"] = "SQL_ASCII"  # otherwise a text that is not UTF-8 would end the reading
         local = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
         begun = self.run(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}; SELECT pg_backend_pid()")
         self._pid = int(begun.get_value(0, 0) or 0)
 
     def columns(self, source: str) -> list[ResultColumn]:
         """See `ReadSession.columns`."""
-        # PostgreSQL refuses several statements in one text only if it prepares them. Without a name, a pooler keeps nothing.
+        # Preparing makes PostgreSQL refuse a text with several statements. An unnamed statement leaves nothing in a pooler.
         self._send(lambda: self._pgconn.send_prepare(b"", f"SELECT * FROM {source}".encode()))
         described = self._send(lambda: self._pgconn.send_describe_prepared(b""))
         types = [(described.ftype(at), described.fmod(at)) for at in range(described.nfields)]
@@ -202,7 +202,7 @@ class PostgresqlSession(ReadSession):
         return None if value is None else value.decode("utf-8", "surrogateescape")
 
     def rows(self, sql: str) -> list[tuple[str, ...]]:
-        """Return the rows of a short statement as text; NULL is empty."""
+        """Return the rows of a short statement as text. NULL becomes the empty text."""
         return _rows_of(self.run(sql))
 
     def run(self, sql: str) -> PGresult:
@@ -210,7 +210,7 @@ class PostgresqlSession(ReadSession):
         return self._send(lambda: self._pgconn.send_query(sql.encode()))
 
     def restart(self) -> bool:
-        """Begin another transaction after an error; return False if the connection can't be used any more."""
+        """Begin another transaction after an error. Return False if the connection is broken."""
         if self._pgconn.status != pq.ConnStatus.OK:
             return False
         self.run("ROLLBACK")
@@ -218,9 +218,9 @@ class PostgresqlSession(ReadSession):
         return True
 
     def close(self) -> None:
-        """Close the connection. A statement that still runs is canceled, so that the server does not execute it to its end."""
+        """Close the connection. Cancel a running statement, which the server would otherwise execute to its end."""
         if self._pgconn.status == pq.ConnStatus.OK and self._pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
-            with suppress(psycopg.Error):  # the server may be away, and the connection is closed in any case
+            with suppress(psycopg.Error):  # the server may be unreachable, and the connection is closed in any case
                 self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
         self._connection.close()
 
@@ -228,7 +228,7 @@ class PostgresqlSession(ReadSession):
         return apply_settings(parse_lines(lines, columns), columns, self._options, native_binary=True)
 
     def _literal(self, value: Parameter) -> str:
-        """Return a value as a literal without a type, so that it is compared in the type of its column."""
+        """Return a value as a literal without a type. PostgreSQL then gives it the type of the compared column."""
         return pq.Escaping(self._pgconn).escape_literal(str(value).encode()).decode()
 
     def _send(self, send: Callable[[], None]) -> PGresult:
@@ -247,7 +247,7 @@ class PostgresqlSession(ReadSession):
         return results[-1]
 
     def _drive(self, communication: PQGen[list[PGresult]]) -> list[PGresult]:
-        """Run a generator of psycopg, which does no I/O itself, within the time limits."""
+        """Run a generator of psycopg within the time limits. The generator itself does not wait for I/O."""
         try:
             wanted = next(communication)
             while True:
@@ -283,17 +283,17 @@ class PostgresqlSession(ReadSession):
         return Ready((_READABLE if is_readable else 0) | (_WRITABLE if is_writable else 0))
 
     def _list_holders(self) -> list[tuple[str, ...]] | None:
-        """Return the programs for which this session waits, by a second connection; None if they can't be listed."""
+        """Return the programs that hold the lock, by a second connection; None if they can't be listed."""
         try:
             with psycopg.connect(**libpq_parameters(self._options)) as connection:
                 result = connection.pgconn.exec_(LOCK_HOLDERS.format(pid=self._pid).encode())
                 return _rows_of(result) if result.status == pq.ExecStatus.TUPLES_OK else None
         except psycopg.Error:
-            return None  # the lock is reported in any case
+            return None  # the timeout is reported also without the holders
 
 
 def _rows_of(result: PGresult) -> list[tuple[str, ...]]:
-    """Return the rows of a result as text; NULL is empty."""
+    """Return the rows of a result as text. NULL becomes the empty text."""
     return [
         tuple((result.get_value(row, at) or b"").decode("utf-8", "replace") for at in range(result.nfields))
         for row in range(result.ntuples)

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: their parameters, and the error code of a login that is refused in unknown words."""
+"""Connections to PostgreSQL: their parameters, and the error code of a refused login if the text of the refusal is unknown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def libpq_parameters(options: DatabaseOptions) -> dict[str, Any]:
 
 
 def connect(options: DatabaseOptions, *, finds_code: bool) -> psycopg.Connection[Any]:
-    """Return a connection. ``finds_code``: if the words of a refusal are not known, log in once more to get its code.
+    """Return a connection. ``finds_code``: if the text of a refusal is not known, log in once more to get the error code.
 
     Raises:
         SourceUnavailable: the database is not reachable now.
@@ -62,11 +62,11 @@ def connect(options: DatabaseOptions, *, finds_code: bool) -> psycopg.Connection
 def code_of_refusal(parameters: dict[str, Any], seconds: float) -> str:
     """Log in once more, and return the SQLSTATE of the refusal; empty if the server sends no code in ``seconds``.
 
-    libpq reports a failed connection in words only, and the server's language decides about them. The protocol has the code,
-    and libpq's trace in memory shows it. The trace holds the password, so it is on no disk.
+    libpq reports a failed connection only as text in the server's language. The protocol has the code, and libpq's trace
+    shows it. The trace holds the password, so it is written to memory and never to a disk.
     """
     if not hasattr(os, "memfd_create"):
-        return ""  # there is no private memory for the trace
+        return ""  # the system has no private memory for the trace
     trace = os.memfd_create("ingestd-login")
     try:
         connection = pq.PGconn.connect_start(make_conninfo(**parameters).encode())
@@ -85,7 +85,7 @@ def code_of_refusal(parameters: dict[str, Any], seconds: float) -> str:
             connection.finish()
         found = _CODE.search(os.pread(trace, os.fstat(trace).st_size, 0))
     except (psycopg.Error, OSError):
-        return ""  # the words of the first attempt remain
+        return ""  # the caller uses the text of the first attempt
     finally:
         os.close(trace)
     return found.group(1).decode() if found is not None else ""

@@ -1,6 +1,6 @@
-"""SQL that an administrator may execute for a source. It is only printed: ingestd executes none of it.
+"""SQL that an administrator may execute for a source. ingestd only prints this SQL and never executes it.
 
-Names come from the configuration and are quoted. The password of the URL is never part of it.
+Names come from the configuration and are quoted. The SQL never contains the password of the URL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUERY = (
 
 
 class SetupSection(NamedTuple):
-    """Statements with one purpose, and the statements that undo them. ``title``: sentences without names."""
+    """Statements with one purpose, and the statements that undo them. ``title``: a comment without names of the source."""
 
     title: str
     statements: tuple[str, ...] = ()
@@ -30,10 +30,10 @@ class SetupSection(NamedTuple):
 
 
 def setup_sql(options: DatabaseOptions) -> str:
-    """Return statements with comments, for the command-line program of the database.
+    """Return SQL statements with comments, as input for the command-line client of the database.
 
     Raises:
-        SourceBroken: a name holds a control character, which no comment can show.
+        SourceBroken: a name holds a control character.
     """
     sections: Iterable[SetupSection] = ()
     match options.address().family:
@@ -48,7 +48,7 @@ def setup_sql(options: DatabaseOptions) -> str:
 
 
 def quoted(name: str, mark: str = '"') -> str:
-    """Return a name as an identifier of SQL. ``mark``: the quote of the database.
+    """Return a name as a quoted SQL identifier. ``mark``: the quotation mark of the database.
 
     Raises:
         SourceBroken: the name holds a control character.
@@ -110,7 +110,7 @@ def _notification(channel: str, schema: str, table: str) -> SetupSection:
     return SetupSection(
         title=(
             "A trigger that notifies, once for each transaction that writes. A view has none: create it on its tables."
-            "\nWrites to a partition by its own name need the trigger there."
+            "\nA partition that is written by its own name needs the trigger, too."
         ),
         statements=(
             f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS {tag}{body}{tag}",
@@ -173,5 +173,5 @@ def _mariadb(options: DatabaseOptions) -> Iterator[SetupSection]:
 
 
 def _digest(name: str) -> str:
-    """Return a short name that belongs to a long one."""
+    """Return a short hash of a long name."""
     return blake2b(name.encode(), digest_size=8).hexdigest()

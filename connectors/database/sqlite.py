@@ -1,7 +1,6 @@
-"""SQLite: a file with a rollback journal is copied first, so that its owner waits for the copy only, not for the reading.
+"""SQLite: a file with a rollback journal is copied before it is read, so that its owner waits only for the copy.
 
-A reader of such a file blocks every commit of its owner. A reader of a file in WAL mode blocks nothing, so that file is read in
-place.
+Without WAL mode, a reader blocks every commit of the owner. In WAL mode a reader blocks nothing, so the file is not copied.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _NO_SHARED_MEMORY = frozenset({264, 1288, 1544})  # SQLITE_READONLY_RECOVERY, _C
 
 
 class SqliteDialect(SqlDialect):
-    """SQLite's SQL. The values are converted in Python, because SQLite's own text of a real has 15 digits only."""
+    """SQLite's SQL. Python converts the values to text, because SQLite itself writes a real with only 15 digits."""
 
     name: ClassVar[Literal["sqlite"]] = "sqlite"
     storage_class: ClassVar[str] = "typeof({})"
@@ -64,7 +63,7 @@ class SqliteDialect(SqlDialect):
 
 
 class SqliteDatabase(Database):
-    """One SQLite file. It is never created and never written to."""
+    """One SQLite file. The file is never created and never written to."""
 
     def __init__(self, options: DatabaseOptions, base: Path) -> None:
         self._options = options
@@ -73,7 +72,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def open(self) -> Iterator[ReadSession]:
-        """Open the file, or a copy of it, and begin a transaction."""
+        """Open the file or a copy of the file, and begin a transaction."""
         deadline = Deadline(self._options)
         try:
             with closing(self._connect()) as connection:
@@ -91,7 +90,7 @@ class SqliteDatabase(Database):
             raise self._failure(error, deadline) from None
 
     def primary_key(self) -> tuple[str, ...]:
-        """Return the columns of the table's primary key; a catalogue is read without a copy of the file."""
+        """Return the columns of the table's primary key. The catalogue is read without a copy of the file."""
         sql = "SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk"
         try:
             with closing(self._connect()) as connection:
@@ -101,7 +100,7 @@ class SqliteDatabase(Database):
         return tuple(name for (name,) in names)
 
     def _copy(self, connection: sqlite3.Connection, deadline: Deadline) -> sqlite3.Connection:
-        """Return a temporary database with the table, or with the whole file."""
+        """Return a temporary database that has a copy of the table or of the whole file."""
         copy = self._connect_to("file:")
         try:
             if not copy_table(self._path, copy, self._options, deadline):
@@ -120,7 +119,7 @@ class SqliteDatabase(Database):
             raise SourceUnavailable(
                 f"The database {self._options.address()} can't be reached: {error.strerror}."
             ) from None
-        if not stat.S_ISREG(mode):  # to open a pipe would wait for its writer
+        if not stat.S_ISREG(mode):  # opening a pipe would wait for a writer
             raise SourceBroken(f"The database {self._options.address()} is not a regular file. Correct url.")
         return self._connect_to(f"file:{quote(str(self._path))}?mode=ro")
 
@@ -144,7 +143,7 @@ class SqliteDatabase(Database):
         yield SqliteSession(connection, self.dialect, deadline)
 
     def _failure(self, error: sqlite3.Error, deadline: Deadline) -> SourceError:  # noqa: PLR0911 - one return for each cause
-        """Return the error for a connection or a statement that failed."""
+        """Return the error for a failed connection or statement."""
         where, words, code = self._options.address(), one_line(error), getattr(error, "sqlite_errorcode", 1)
         if code & 0xFF == _INTERRUPT:
             return deadline.exceeded()
@@ -175,7 +174,7 @@ class SqliteDatabase(Database):
 
 
 class SqliteSession(ReadSession):
-    """A transaction of one connection. Each value keeps its own type, also inside a column."""
+    """A transaction of one connection. The values of a column can have different types."""
 
     def __init__(self, connection: sqlite3.Connection, dialect: SqlDialect, deadline: Deadline) -> None:
         self._connection = connection
@@ -184,13 +183,13 @@ class SqliteSession(ReadSession):
         self._deadline = deadline
 
     def columns(self, source: str) -> list[ResultColumn]:
-        """See `ReadSession.columns`. A type is the empty text, because each value has its own."""
+        """See `ReadSession.columns`. The type of a column is the empty text, because each value has its own type."""
         self._deadline.restart()
         try:
             names = self._names(f"SELECT * FROM {source} LIMIT 0")
             is_renamed = any(_NUMBERED.sub("", name) in names for name in names if _NUMBERED.search(name))
             if is_renamed and source.startswith("("):
-                # SQLite renames the second column a of a query to a:1, unless the query is a whole statement.
+                # In a subquery, SQLite renames a second column ``a`` to ``a:1``. The query alone shows the original names.
                 names = self._names(source.removeprefix("(").removesuffix(f") AS {ALIAS}"))
         except sqlite3.OperationalError as error:
             if "no such table" not in str(error):
@@ -226,7 +225,7 @@ class SqliteSession(ReadSession):
         return None if row is None or row[0] is None else str(row[0])
 
     def _next_frame(self, cursor: sqlite3.Cursor, names: Sequence[str]) -> tuple[Frame, bool]:
-        """Return the next rows within both bounds, and whether there may be more."""
+        """Return the next rows within ``batch_rows`` and ``batch_bytes``, and whether there may be more rows."""
         self._deadline.restart()
         parts: list[Frame] = []
         rows = size = 0
@@ -272,7 +271,7 @@ class SqliteSession(ReadSession):
         return texts
 
     def _text(self, value: object) -> tuple[str | None, str]:
-        """Return the text of one value, and why it can't be used."""
+        """Return the text of one value, and the reason if the value can't be used (else empty)."""
         match value:
             case str():
                 return (value, "") if is_utf8(value) else (None, NOT_UTF8)

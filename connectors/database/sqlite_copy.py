@@ -1,7 +1,7 @@
-"""A copy of a SQLite file, or of one table of it, made in steps so that its owner can write between any two of them.
+"""A copy of a SQLite file or of one table, made in steps, so that the owner of the file can write between two steps.
 
 A table that is a small part of a file is copied alone, in ranges of rowids. The ranges show one state of the file if the file
-has the same ``data_version`` in all of them. Otherwise the copy begins again, and after some attempts it is made in one
+has the same ``data_version`` in all ranges. Otherwise the copy begins again. After some attempts the copy is made in one
 transaction, if that takes less than `LOCK_SECONDS`.
 """
 
@@ -20,15 +20,15 @@ from connectors.database.options import DatabaseOptions
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _STEP_BYTES = 16 * 1024 * 1024
-"""The number of pages that are copied in one step. The file is locked for some milliseconds if the system has it in memory."""
+"""The bytes that are copied in one step. A step locks the file for some milliseconds if the system has cached the file."""
 RESTARTS = 3
-"""After this number of writes during a copy, it is copied without a break if that takes less than `LOCK_SECONDS`."""
+"""After this number of writes during a copy, the file is copied at once if that takes less than `LOCK_SECONDS`."""
 LOCK_SECONDS = 0.5
-"""The longest time for which a copy locks the file. Owners often wait for a second, or for five."""
+"""The longest time for which a copy locks the file. Programs often wait one or five seconds for a lock."""
 _MOST_RESTARTS = 30
 _FIRST_ROWS = 500
 _RANGE_SECONDS = 0.05
-"""About the time for which a range locks the file."""
+"""The approximate time for which the copy of a range locks the file."""
 _LARGEST_SHARE = 0.3
 """If a table is a larger share of the file, the whole file is copied, because copying pages is faster than copying rows."""
 _STEPS_BETWEEN_CHECKS = 1_000
@@ -73,15 +73,15 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 class LockedTooLong(Exception):
-    """A copy without a break took `LOCK_SECONDS`."""
+    """A copy in one transaction took longer than `LOCK_SECONDS`."""
 
 
 class WrittenMeanwhile(Exception):
-    """The file was written too often while it was copied in steps, and copying it at once takes little time."""
+    """The file was written too often during a copy in steps. A copy at once takes less than `LOCK_SECONDS`."""
 
 
 class CopyProgress:
-    """Ends a copy that is too large, takes too long, or would lock the file for too long."""
+    """Watches a copy, and ends it if it is too large, takes too long, or would lock the file for too long."""
 
     def __init__(
         self,
@@ -101,12 +101,12 @@ class CopyProgress:
         self._remaining: int | None = None
 
     def check(self, status: int, _remaining: int, total: int) -> None:
-        """Raise an error if the copy must end."""
+        """Raise an error if the copy is too large, the file is locked, or a time limit is exceeded."""
         where, size = self._options.address(), total * self._page_size
         if size > self._options.spool_bytes:
             raise SourceBroken(
                 f"The database {where} has {size} bytes, more than spool_bytes ({self._options.spool_bytes}) allows to copy."
-                " Increase spool_bytes, or let its owner set PRAGMA journal_mode = WAL, with which it is read without a copy."
+                " Increase spool_bytes, or let its owner set PRAGMA journal_mode = WAL: then it is read without a copy."
             )
         if status == sqlite3.SQLITE_BUSY:
             raise sqlite3.OperationalError("database is locked")
@@ -114,7 +114,7 @@ class CopyProgress:
         self._deadline.restart()
 
     def after_step(self, status: int, remaining: int, total: int) -> None:
-        """Check, and count the restarts: SQLite copies from the start if another program wrote to the file."""
+        """Check the copy, and count the restarts. SQLite restarts a copy if another program wrote to the file."""
         self.check(status, remaining, total)
         self._copied += _STEP_BYTES
         if self._remaining is not None and remaining >= self._remaining:
@@ -125,15 +125,15 @@ class CopyProgress:
         if self._restarts >= _MOST_RESTARTS:
             raise SourceUnavailable(
                 f"The database {self._options.address()} was written {self._restarts} times while it was copied, and copying it"
-                f" at once would lock it for more than {LOCK_SECONDS:g} seconds. It is tried again. Let its owner set PRAGMA"
-                " journal_mode = WAL, with which it is read without a copy."
+                f" at once would lock it for more than {LOCK_SECONDS:g} seconds. The reading is tried again. Let the owner of"
+                " the file set PRAGMA journal_mode = WAL: then it is read without a copy."
             )
         speed = self._copied / (self._clock() - self._started)
         if total * self._page_size / speed < LOCK_SECONDS:
             raise WrittenMeanwhile
 
     def at_once(self) -> Callable[[int, int, int], None]:
-        """Return the check for a copy in one transaction: it raises `LockedTooLong` when the time is over."""
+        """Return the check for a copy in one transaction. The check raises `LockedTooLong` after `LOCK_SECONDS`."""
         started = self._clock()
         self._remaining = None
         self._restarts += 1
@@ -147,9 +147,7 @@ class CopyProgress:
 
 
 def copy_table(path: Path, copy: sqlite3.Connection, options: DatabaseOptions, deadline: Deadline) -> bool:
-    """Copy the configured table to ``copy``, an empty database that accepts URIs.
-
-    Return False if the whole file must be copied.
+    """Copy the configured table to ``copy``, an empty database that accepts URIs. Return False if the file must be copied.
 
     Raises:
         SourceUnavailable: a time limit is exceeded.
@@ -170,12 +168,12 @@ def copy_table(path: Path, copy: sqlite3.Connection, options: DatabaseOptions, d
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in {_ERROR, _INTERRUPT}:
             raise
-        return False  # a table that is unknown or has no rowid; a range that takes too long
+        return False  # the table is unknown or has no rowid, or a range takes too long
     return made
 
 
 class _MustBeWhole(Exception):
-    """The table can't be copied alone, or a copy of the file is faster."""
+    """The table can't be copied alone, or copying the whole file is faster."""
 
 
 class _TableCopy:
@@ -189,7 +187,7 @@ class _TableCopy:
         self._table = _quote(self._name)
 
     def run(self, *, at_once: bool) -> bool:
-        """Return whether the table was copied; False if another program wrote to the file meanwhile."""
+        """Copy the table. Return False if another program wrote to the file during the copy."""
         with self._transaction() as version:
             most_rows = self._create()
             if at_once:
@@ -212,7 +210,7 @@ class _TableCopy:
 
     @contextmanager
     def _transaction(self) -> Iterator[int]:
-        """A transaction with the version of the file; it is interrupted after `LOCK_SECONDS`."""
+        """Open a transaction and yield the version of the file. A statement is interrupted after `LOCK_SECONDS`."""
         self._deadline.restart()
         self._copy.set_progress_handler(None, 0)
         self._copy.execute("BEGIN")
@@ -226,7 +224,7 @@ class _TableCopy:
             self._copy.execute("COMMIT")
 
     def _create(self) -> int:
-        """Create an empty copy; return the largest number of rows that the table may have."""
+        """Create an empty table. Return the maximum number of rows that the source table may have."""
         if not self._number(_IS_TABLE, self._name):
             raise _MustBeWhole
         described = self._copy.execute(f"SELECT * FROM source.{self._table} LIMIT 0").description
@@ -242,7 +240,7 @@ class _TableCopy:
         return self._number(f"SELECT coalesce(max({identity}) - min({identity}) + 1, 0) FROM source.{self._table}")
 
     def _insert(self, rows: int) -> int:
-        """Copy at most ``rows`` further rows; return their number."""
+        """Copy at most ``rows`` further rows. Return the number of copied rows."""
         identity, columns, table = self._identity, self._columns, self._table
         last = self._copy.execute(f"SELECT max({identity}) FROM main.{table}").fetchone()[0]
         return self._copy.execute(
@@ -251,7 +249,7 @@ class _TableCopy:
         ).rowcount
 
     def _check(self, times: float) -> None:
-        """Check the limits; ``times``: the size of the whole copy divided by the present one."""
+        """Check the limits. ``times``: the expected size of the whole copy divided by the size of the present copy."""
         size = self._size("main")
         if size > self._options.spool_bytes or size * times > _LARGEST_SHARE * self._size("source"):
             raise _MustBeWhole

@@ -1,4 +1,4 @@
-"""SQL Server. Its SQL is checked by compilation only: no test runs it on a server."""
+"""SQL Server. A parser of the dialect checks the SQL of this module; no test runs it on a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connectors.database.port import Kind, ResultColumn
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 ONE_STATE = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT"
-"""A transaction that sees one state of the database and neither waits for writers nor delays them."""
+"""Selects the isolation of a transaction that sees one state of the database, and neither waits for writers nor delays them."""
 
 _SETTINGS = (
     "applicationintent", "authentication", "encrypt", "hostnameincertificate", "ipaddresspreference", "multisubnetfailover",
@@ -26,7 +26,7 @@ _KINDS: dict[str, Kind] = {
 _TEXT = "CONVERT(nvarchar(max), {value})"
 _EXPRESSIONS = {
     "bit": "CASE {value} WHEN 1 THEN N'true' WHEN 0 THEN N'false' END",
-    "float": "CONVERT(nvarchar(max), {value}, 3)",  # 17 digits, which read back as the same number
+    "float": "CONVERT(nvarchar(max), {value}, 3)",  # 17 digits identify the number exactly
     "real": "CONVERT(nvarchar(max), {value}, 3)",
     "money": "CONVERT(nvarchar(max), {value}, 2)",  # four digits after the point, no separator
     "smallmoney": "CONVERT(nvarchar(max), {value}, 2)",
@@ -55,7 +55,7 @@ class SqlServerDialect(DriverDialect):
     text_mark: ClassVar[str] = "N"
 
     def quote(self, identifier: str) -> str:
-        """Return an identifier between brackets, which no setting changes."""
+        """Return an identifier between brackets, which have the same meaning with every setting."""
         return "[" + identifier.replace("]", "]]") + "]"
 
     def exact_text(self, column: ResultColumn) -> str:
@@ -68,7 +68,7 @@ class SqlServerDialect(DriverDialect):
         return f"RTRIM({text})" if column.kind == "padded" and self.options.char_padding == "trim" else text
 
     def describe(self, source: str) -> str:
-        """Return the statement that lists the columns of ``source``: name, type, and why it is refused."""
+        """Return the statement that lists the columns of ``source``: name, type, and the error if the server refuses it."""
         return (
             "SELECT name, system_type_name, error_message FROM sys.dm_exec_describe_first_result_set("
             f"{self.literal(f'SELECT * FROM {source}')}, NULL, 0)"
@@ -108,7 +108,7 @@ class SqlServerDatabase(DriverDatabase):
         return self.driver.connect(**parameters | settings)
 
     def session(self, connection: Any) -> DriverSession:
-        """See `DriverDatabase.session`. The transaction begins with its first statement."""
+        """See `DriverDatabase.session`. The server begins the transaction at the first statement of the reading."""
         connection.timeout = max(1, round(self.options.statement_timeout_seconds))
         session = SqlServerSession(connection, self.dialect)
         lock = max(1, round(self.options.lock_timeout_seconds * 1000))
@@ -148,7 +148,7 @@ class SqlServerSession(DriverSession):
 
 
 def column_of(name: str, type_: str | None) -> ResultColumn:
-    """Return a column of a result; ``type_`` is its ``system_type_name``."""
+    """Return a column of a result. ``type_``: the column's ``system_type_name``."""
     known = type_ or "sql_variant"
     return ResultColumn(name=name, type=known, kind=_KINDS.get(_base_type(known), "text"))
 

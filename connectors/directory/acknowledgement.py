@@ -1,4 +1,4 @@
-"""Acknowledgement: removes a file, its companions and its group once all of it is acknowledged."""
+"""Acknowledgement: removes a file with its companions, or a group of files after all of them are acknowledged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ingestd.sdk import AcknowledgeLater, Acknowledgement, Cursor, SourceError, 
 
 
 class Acknowledger:
-    """Removes acknowledged files. The files of a group leave the folder together.
+    """Removes acknowledged files. The files of a group leave the folder only after all of them are acknowledged.
 
-    A crash must leave all files of a group or none: the remaining files would wait forever for a file that was removed.
+    Otherwise, after a restart, the remaining files could wait forever for a file that was removed.
     """
 
     def __init__(self, state: FolderState, archiver: Disposer) -> None:
@@ -26,9 +26,9 @@ class Acknowledger:
     def acknowledge(self, items: Sequence[tuple[str, Cursor, Acknowledgement]]) -> list[Exception | None]:
         """Keep, archive or delete the files that the cursors describe, if they still exist unchanged.
 
-        The result has an error or None for each file. The error is `AcknowledgeLater` if another file of a group is not
-        acknowledged yet, or a grace period has not passed, and `SourceUnavailable` if something can't be written or moved.
-        Files without companions and without a group leave the folder together.
+        The result has an error or None for each file. The error is `AcknowledgeLater` if another file of the group is not
+        acknowledged yet, or if a grace period has not passed. It is `SourceUnavailable` if a file can't be written or moved.
+        Files without companions and without a group are passed to the disposer in one call.
         """
         failures: list[Exception | None] = [None] * len(items)
         files: dict[int, AcknowledgedFile] = {}
@@ -50,7 +50,7 @@ class Acknowledger:
         return failures
 
     def _remove_group(self, name: str, group: Group) -> None:
-        """Remove the group of the file ``name`` if all of it is acknowledged."""
+        """Remove the group of the file ``name`` if all files of the group are acknowledged."""
         held = self._state.held
         members = [member for member in group.members if self._state.drop.kind(member) == "file"]
         if pending := [member for member in members if not self._is_held(member)]:
@@ -66,7 +66,7 @@ class Acknowledger:
             held.pop(member, None)
 
     def _is_held(self, name: str) -> bool:
-        """Return True if the file as it is now is acknowledged and waits for the rest of its group."""
+        """Return True if the file in its present state is acknowledged and waits for other files of its group."""
         try:
             held = self._state.held.get(name)
             return held is not None and self._state.drop.file(name).status().matches_cursor(held[0])
@@ -78,7 +78,7 @@ class Acknowledger:
         if file is None:
             return
         if not self._keeps_files:
-            # Companions come first: a marker without its file would make the next file of that name ready too early.
+            # Companions are removed first, because a remaining marker would make the next file of this name ready too early.
             for companion in companions:
                 self._archiver.dispose_companion(companion, acknowledgement.ended)
         if failure := self._dispose([file])[0]:
@@ -94,7 +94,7 @@ class Acknowledger:
         return failures
 
     def _removable(self, name: str, cursor: Cursor, acknowledgement: Acknowledgement) -> AcknowledgedFile | None:
-        """Return the file that the cursor describes; None if it does not exist any more, or changed."""
+        """Return the file that the cursor describes; None if the file does not exist any more, or has changed."""
         file = self._state.drop.file(name)
         try:
             identity = file.status()

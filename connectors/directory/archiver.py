@@ -1,8 +1,8 @@
-"""The archiver: removes acknowledged files, with receipt and rejected rows, and unreadable files.
+"""The archiver: archives or deletes acknowledged files, writes receipts and rejected rows, and moves unreadable files.
 
-The order of the steps survives a crash at any moment. The rejected rows are written first, because they are read from the file.
-Then the receipt is written beside the name to which the file moves, and the file moves last. Until then, all of it is repeated
-after a crash, with the same names and the same content.
+The order of the steps permits a crash at any moment. The rejected rows are written first, because they are read from the file.
+Then the receipt is written, and the file moves last. After a crash before the move, all steps are repeated, with the same names
+and the same content.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REASON_SUFFIX = ".reason.txt"
 
 
 class Archiver:
-    """Removes files from a drop folder as the options say. Relative paths start at ``base``."""
+    """Removes files from a drop folder as configured by the options. Relative paths start at ``base``."""
 
     def __init__(
         self,
@@ -70,17 +70,17 @@ class Archiver:
 
     @property
     def all_folders(self) -> tuple[RootedPath, ...]:
-        """Every folder to which files are written. No scan enters them."""
+        """Every folder to which files are written. Scans skip these folders."""
         return (*([self.archive] if self.archive is not None else []), *self.output_folders.values())
 
     @property
     def output_folders(self) -> dict[str, RootedPath]:
-        """The folders to which files are written, without the archive, by the names of their settings."""
+        """The folders to which files are written, except the archive, by the name of the setting."""
         found = {"quarantine": self.quarantine, "failed": self.failed, "receipts": self.receipts}
         return {name: folder for name, folder in found.items() if folder is not None}
 
     def check_removable(self, name: str, ended: float) -> None:
-        """See `Disposer.check_removable`. A file that another pipeline reads can't be removed, either."""
+        """See `Disposer.check_removable`. Raises also if another pipeline reads the file."""
         path = RootedPath(self._root, name)
         check_removable(path, self.readers_of(name))
         if self._options.after == "archive":
@@ -105,7 +105,7 @@ class Archiver:
         check_writable(path, self._other_readers(path))
 
     def dispose(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
-        """See `Disposer.dispose`. Archived files move together."""
+        """See `Disposer.dispose`. All files that are archived move in one call of `archive_together`."""
         failures: list[SourceError | None] = [None] * len(files)
         moves: dict[int, Move] = {}
         for number, file in enumerate(files):
@@ -179,7 +179,7 @@ class Archiver:
         )
 
     def _source(self, name: str) -> RootedPath:
-        """Return the path of a file if it stays in the folder. A link is followed below the folder."""
+        """Return the path of a file. If files stay in the folder (after: keep), links inside the folder are followed."""
         path = RootedPath(self._root, name)
         return path.resolve() if self._options.after == "keep" else path
 
@@ -211,7 +211,7 @@ class Archiver:
         return receipts.build_receipt(file, disposition=disposition, quarantine=quarantine, remark=remark)
 
     def _access(self, name: str) -> Access:
-        """Return the permissions of a file; if it is gone, permissions for this account only."""
+        """Return the permissions of a file; if the file does not exist any more, permissions for this account only."""
         try:
             return Access.from_status(self._source(name).status())
         except FileNotFoundError:
@@ -226,7 +226,7 @@ class Archiver:
             return None
         with opened.file:
             if not opened.identity.has_same_content(file.identity):
-                return None  # replaced: the present content was not read
+                return None  # the file was replaced, and its present content was not read
             source = QuarantineSource(
                 file=cast("BinaryIO", opened.file),
                 name=file.name,
@@ -247,6 +247,6 @@ class Archiver:
 
 
 def describe_failure(name: str, reason: str) -> bytes:
-    """Return the text beside an unreadable file."""
+    """Return the content of the text file that is stored with an unreadable file."""
     text = f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
     return text.encode("utf-8", "backslashreplace")

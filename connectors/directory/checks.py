@@ -19,7 +19,7 @@ from ingestd.sdk import SourceBroken, SourceUnavailable, Step, counted
 
 
 def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver) -> Iterator[Step]:
-    """Yield the result of each check in order. If the folder can't be listed, that is the only result."""
+    """Yield the results of the checks in order. If the folder can't be listed, this is the only result."""
     folder = drop.root
     try:
         found = drop.scan()
@@ -52,7 +52,7 @@ def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver)
 
 
 def describe_scan(found: ScanResult, options: DropOptions) -> Iterator[Step]:
-    """Yield what a scan found."""
+    """Yield the counts of the files that a scan found, matching and skipped."""
     sentence = (
         f"Matching {options.patterns_in_words}: {counted(len(found.files), 'file')}; still empty: {len(found.empty)}."
     )
@@ -64,7 +64,7 @@ def describe_scan(found: ScanResult, options: DropOptions) -> Iterator[Step]:
 
 
 def describe_skipped(skipped: Mapping[str, str]) -> str:
-    """Return a sentence on files that a scan skipped, with the reasons for the first files."""
+    """Return a sentence about the files that a scan skipped, with the reasons for the first files."""
     named = list_names([f"{name}: {reason}" for name, reason in sorted(skipped.items())])
     return f"{len(skipped)} are skipped ({named})."
 
@@ -115,7 +115,7 @@ def _check_output_folder(name: str, path: RootedPath) -> Step:
 
 
 def _why_not_writable(path: RootedPath) -> str:
-    """Return why files can't be put into a folder, as a sentence; empty if they can."""
+    """Return a sentence why files can't be written to a folder; empty if they can be written."""
     try:
         with path.open_nearest() as existing:
             if existing.is_writable:
@@ -134,10 +134,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _is_readable(drop: LocalFolder, name: str) -> bool:
-    """Return False if the permissions of the file forbid reading it.
-
-    Other problems of the file are reported by other sentences.
-    """
+    """Return False if a file can't be opened, for example because of its permissions. A missing file counts as readable."""
     try:
         with drop.file(name).open().file:
             return True

@@ -32,10 +32,10 @@ from ingestd.sdk import (
 )
 
 _SCAN_SPACING = 400
-"""With events, the interval of scans is at least this multiple of their processor time: they cost at most 0.25 % of a
+"""With events, the interval of scans is at least this multiple of a scan's processor time. So scans cost at most 0.25 % of a
 processor."""
 _POLL_SPACING = 20
-"""Without events, scans cost at most 5 % of a processor."""
+"""The same multiple without events. So scans cost at most 5 % of a processor."""
 
 
 class DirectoryConnector(FileSource):
@@ -65,7 +65,7 @@ class DirectoryConnector(FileSource):
 
     @classmethod
     def claims(cls, options: DirectoryOptions, base: Path) -> Sequence[FileClaim]:
-        """Return the files that match and are not in a folder that receives files, and whether they are removed."""
+        """Return the claim on the matching files outside the archive, quarantine and failed folders."""
         excluded = [base / one for one in (options.archive, options.quarantine, options.failed) if one is not None]
         return [
             FileClaim(
@@ -94,7 +94,7 @@ class DirectoryConnector(FileSource):
         return names
 
     def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch]:
-        """Yield the archived file that was read with these facts, for `ingestd trace`; nothing if it is not in the archive."""
+        """Yield the content of the archived file with these facts, for `ingestd trace`; nothing if it is not archived."""
         cursor = cursor_of_facts(facts)
         if cursor is None:
             return
@@ -110,20 +110,20 @@ class DirectoryConnector(FileSource):
         with translate_errors(self._folder):
             self._drop.check()
             exists = self._drop.has(name)
-            self._drop.check()  # a share that was unmounted meanwhile left an empty folder
+            self._drop.check()  # if the share was unmounted during the call, an empty folder was examined
             return exists
 
     # ------------------------------------------------------------------------------------------------ watching
 
     @property
     def rescan_seconds(self) -> float:
-        """The longest time for which a missed event goes unnoticed."""
+        """The interval of scans, after which a change without an event is detected."""
         options = self.options
         spacing = _POLL_SPACING if self._watch.is_polling else _SCAN_SPACING
         return max(self._watch.interval(options.poll_seconds, options.rescan_seconds), self._scan_cpu_seconds * spacing)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call ``wake`` on every event below the folder, also once the folder appears or returns."""
+        """Call ``wake`` at every event below the folder, and when the folder appears or reappears."""
         return self._watch.listen(wake)
 
     def _report_watch(self, sentence: str) -> None:
@@ -133,7 +133,7 @@ class DirectoryConnector(FileSource):
     # ------------------------------------------------------------------------------------------------ reporting
 
     def verify(self) -> Iterator[Step]:
-        """Check whether the folder and the archive can be used as configured, and what the folder holds."""
+        """Check that the folder and the archive can be used as configured, and report the files in the folder."""
         try:
             with translate_errors(self._folder):
                 yield from run_checks(self._drop, self.options, self._archiver)
@@ -147,6 +147,6 @@ class DirectoryConnector(FileSource):
         return readable_name(located) if located is not None else None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
-        """Return where the file is that was read up to ``cursor``."""
+        """Return the present location of the file that ``cursor`` describes."""
         with translate_errors(self._folder):
             return describe_location(name, cursor, self._folder, self._archiver.archive, self.options)

@@ -1,13 +1,14 @@
 """Disposal of a file: archive or delete it.
 
-Every step may be the last one before a crash, and can be repeated. A file is archived by one rename to a name that is free, so
-a file always exists exactly once, and no file in the archive is ever overwritten, even if other programs write there. The text
-about the file (`Note`) is written beside the name before the rename, so an archived file always has its note. The first file of
-a note's name keeps that name for its owner: another process with another note takes the next number. An equal note is left by
-an attempt that a crash ended. If the archive is on another file system, the content is copied to a hidden name, hashed on the
-way, made durable and renamed. After a crash before the original is deleted, the equal copy is recognised.
+The process may crash after every step, because each step can be repeated. A file is archived by one rename to a free name. So
+the file always exists exactly once, and no file in the archive is ever overwritten, even if other programs write there. The
+text about the file (`Note`) gets its name before the rename, so an archived file always has its note. The process that first
+creates a note under a name keeps this name. Another process with a different note takes the next number. A note with equal
+content comes from an attempt that crashed, and is replaced.
 
-Files that are archived together take each step together, so that each folder is made durable once for all of them.
+If the archive is on another file system, the content is copied to a hidden name, hashed during the copy, made durable and
+renamed. After a crash before the original is deleted, the equal copy is recognised. If several files are archived together,
+each step is done for all files before the next step, so that each folder is made durable once.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _BLOCK_BYTES = 2**20
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """A text beside a file that moves. Both functions receive the path to which the file moves."""
+    """A text about a file that moves. Both functions get the path to which the file moves."""
 
     path_for: Callable[[RootedPath], RootedPath]
     content_for: Callable[[RootedPath], bytes]
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """A file ``path`` that moves to ``name`` below ``folder``, or to a name like it. ``note``: the text about it."""
+    """The move of a file ``path`` to ``name`` below ``folder``, or to a numbered variant of the name, with its note."""
 
     path: RootedPath
     folder: RootedPath
@@ -48,7 +49,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """A text that identifies the move. A repetition after a crash has the same text."""
+        """A text that identifies the move. A repetition of the move after a crash has the same text."""
         status = self.identity
         return f"{os.uname().nodename} {self.path} {status.device} {status.inode} {status.mtime_ns} {self.sha256}"
 
@@ -56,12 +57,12 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 def archive(
     path: RootedPath, folder: RootedPath, name: str, *, identity: Identity, sha256: str, note: Note | None = None
 ) -> bool:
-    """Move ``path`` to ``name`` below ``folder``, or to a name like it; return True if it was moved.
+    """Move ``path`` to ``name`` below ``folder``, or to a numbered variant. Return True if the file was moved.
 
-    A very long name is shortened. A file that does not exist, or is no longer the one of ``identity``, is not touched.
+    A very long name is shortened. If the file does not exist or no longer has ``identity``, nothing is moved.
 
     Raises:
-        SourceUnavailable: the archive can't be written, or the disk is full. The call can be repeated.
+        SourceUnavailable: the archive can't be written, for example because the disk is full. The call can be repeated.
     """
     move = Move(path=path, folder=folder, name=name, identity=identity, sha256=sha256, note=note)
     (result,) = archive_together([move])
@@ -71,7 +72,7 @@ def archive(
 
 
 def archive_together(moves: Sequence[Move]) -> list[bool | SourceUnavailable]:
-    """Do what `archive` does for several files; return its result or its error for each."""
+    """Archive several files as `archive` does. Return the result or the error of each file."""
     with OpenFolders() as folders:
         transfers = [_Transfer(move, folders) for move in moves]
         try:
@@ -89,10 +90,10 @@ def archive_together(moves: Sequence[Move]) -> list[bool | SourceUnavailable]:
 
 
 def delete(path: RootedPath, *, identity: Identity) -> bool:
-    """Delete ``path`` if it is still the file of ``identity``; return True if it was deleted.
+    """Delete ``path`` if the file still has ``identity``. Return True if the file was deleted.
 
     Raises:
-        SourceUnavailable: it can't be deleted now.
+        SourceUnavailable: the file can't be deleted now.
     """
     try:
         with path.parent.open_folder() as folder:
@@ -110,7 +111,7 @@ def delete(path: RootedPath, *, identity: Identity) -> bool:
 
 
 class _Transfer:
-    """A file on its way to the archive. ``result`` is final unless ``is_open``. ``archived``: the name that was chosen for it."""
+    """The archiving of one file. ``result`` is final unless ``is_open``. ``archived``: the chosen path in the archive."""
 
     def __init__(self, move: Move, folders: OpenFolders) -> None:
         self.move = move
@@ -126,7 +127,7 @@ class _Transfer:
         self._access = Access(0, -1)
 
     def prepare(self) -> None:
-        """Choose a name in the archive, and write the note under a hidden name in the same folder."""
+        """Choose a name in the archive, and write the note under a hidden name in the folder of notes."""
         move = self.move
         try:
             status = self._folders.get(move.path.parent).status(move.path.base)
@@ -143,7 +144,7 @@ class _Transfer:
         self._choose()
 
     def publish_note(self) -> None:
-        """Give the note its name. The name is durable once its folder was flushed."""
+        """Rename the note from its hidden name to its final name. The caller makes the folder durable."""
         while self.note is not None and not self._publish(self.note):
             self._choose()
             self.note.sync()
@@ -161,7 +162,7 @@ class _Transfer:
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise
-                self._withdraw_note()  # between two mounts of one file system, rename fails, too
+                self._withdraw_note()  # rename also fails between two mounts of one file system
                 self._end(moved=self._copy())
                 return
             else:
@@ -175,13 +176,13 @@ class _Transfer:
         self._end(moved=False)
 
     def fail(self, error: OSError) -> None:
-        """End the transfer because of an error; a file that was not moved stays, without a note."""
+        """End the transfer because of an error. A file that was not moved stays without a note."""
         path, folder = self.move.path, self.move.folder
         if self.result is not True:
             try:
                 self._withdraw_note()
                 if isinstance(error, FileNotFoundError) and not self._folders.get(path.parent).has(path.base):
-                    self._end(moved=False)  # another program removed it
+                    self._end(moved=False)  # another program removed the file
                     return
             except OSError as other:
                 error = other
@@ -202,7 +203,7 @@ class _Transfer:
         self.result = moved
 
     def _choose(self) -> None:
-        """Choose the next name that is free, and write the note for it under a hidden name."""
+        """Choose the next free name for the file, and write the note under a hidden name."""
         folder = self._folders.make(self.archived.parent)
         self.archived = next(name for name in self._names if self._is_free(folder, name.base))
         note = self.move.note
@@ -213,17 +214,14 @@ class _Transfer:
             self.note.write([self._note_content])
 
     def _is_free(self, folder: Folder, base: str) -> bool:
-        """Return True if the name is free, or names the file itself.
-
-        On some file systems a crash leaves a file with two names.
-        """
+        """Return True if the name is free, or if it names the file itself: after a crash a file may have two names."""
         try:
             return Identity.from_status(folder.status(base))[:2] == self.move.identity[:2]
         except FileNotFoundError:
             return True
 
     def _choose_next(self) -> None:
-        """Choose another name because this one was taken meanwhile. The note is durable then."""
+        """Choose another name, because another file took this name. When this returns, the note is durable."""
         self._withdraw_note()
         self._choose()
         if self.note is not None:
@@ -232,23 +230,23 @@ class _Transfer:
             self.note.folder.sync()
 
     def _publish(self, note: NewFile) -> bool:
-        """Return False if the note of another file has the name."""
+        """Rename the note to its final name. Return False if a different note has this name."""
         try:
             note.publish(self._note_base)
         except FileExistsError:
             if _content(note.folder, self._note_base, len(self._note_content) + 1) != self._note_content:
                 self.close_note()
                 return False
-            # The inode is then our own file, which no other process withdraws.
+            # After the replacement the note is our own file. Other processes withdraw only files that they created.
             note.publish(self._note_base, replace=True)
         else:
             self._has_created_note = True
         return True
 
     def _withdraw_note(self) -> None:
-        """Delete the note, because the file did not get its name.
+        """Delete the note, because the file did not get the chosen name.
 
-        A note of another attempt is not deleted, because its file may have been archived.
+        A note of another attempt is not deleted, because the file of that attempt may have been archived.
         """
         if self.note is not None and self._has_created_note:
             self.note.withdraw(self._note_base)
@@ -261,7 +259,7 @@ class _Transfer:
             note.discard()
 
     def _copy(self) -> bool:
-        """Archive the file on another file system; return True if it was moved."""
+        """Copy the file to the archive on another file system, and delete the original. Return True if it was deleted."""
         move, folder = self.move, self._folders.get(self.archived.parent)
         first = move.folder / shorten_name(PurePosixPath(move.name)).as_posix()
         if any(self._is_copy(folder, candidate) for candidate in existing_names(folder, first)):
@@ -286,7 +284,7 @@ class _Transfer:
         return delete(move.path, identity=move.identity)
 
     def _is_copy(self, folder: Folder, candidate: RootedPath) -> bool:
-        """Return True if the copy and its note were left by an attempt that a crash ended."""
+        """Return True if ``candidate`` and its note are the complete result of an attempt that crashed."""
         if not _is_copy(folder, candidate.base, self.move.identity, self.move.sha256):
             return False
         if self.move.note is None:
@@ -315,7 +313,7 @@ def _sync_notes(transfers: Sequence[_Transfer]) -> None:
 
 
 def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfer], Iterable[Folder]]) -> None:
-    """Make the names in the folders durable; an error of a folder counts for each file in it."""
+    """Make the names in the folders durable. If this fails for a folder, all transfers of this folder fail."""
     waiting: dict[Folder, list[_Transfer]] = {}
     for transfer in transfers:
         if transfer.is_open:
@@ -331,7 +329,7 @@ def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfe
 
 
 def _move_back(archive: Folder, base: str, folder: Folder, path: RootedPath) -> None:
-    """Move back a file that replaced the original just before the rename. It gets its former name, or a free name like it."""
+    """Move a file back that replaced the original just before the rename, to its former name or a numbered variant."""
     for name in numbered_names(path):
         try:
             archive.move(base, folder, name.base)
@@ -341,7 +339,7 @@ def _move_back(archive: Folder, base: str, folder: Folder, path: RootedPath) -> 
 
 
 def _copy_content(source: int, copy: NewFile) -> str:
-    """Copy a file, and return the hash of what was copied."""
+    """Copy a file, and return the SHA-256 of the copied content."""
     digest = hashlib.sha256()
     while data := os.read(source, _BLOCK_BYTES):
         digest.update(data)
@@ -350,7 +348,7 @@ def _copy_content(source: int, copy: NewFile) -> str:
 
 
 def _is_copy(folder: Folder, base: str, identity: Identity, sha256: str) -> bool:
-    """Return True if the file has this size, content and time. Times of some file systems are exact to 2 seconds."""
+    """Return True if the file has this size, content and time. The time may differ by 2 s, as on some file systems."""
     status = folder.status(base)
     if status.st_size != identity.size or abs(status.st_mtime_ns - identity.mtime_ns) > 2 * 10**9:
         return False
@@ -363,7 +361,7 @@ def _is_copy(folder: Folder, base: str, identity: Identity, sha256: str) -> bool
 
 
 def _content(folder: Folder, base: str, most: int) -> bytes | None:
-    """Return the first ``most`` bytes of a file; None if there is no file of this name."""
+    """Return the first ``most`` bytes of a file; None if there is no regular file of this name."""
     try:
         descriptor = folder.open_file(base)
     except (FileNotFoundError, NotRegularFile):

@@ -1,4 +1,4 @@
-"""The seam between the rules for files and the folder with the files, which is on disk or on a server."""
+"""The port between the rules for files and the folder that holds the files, on disk or on a server."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from ingestd.sdk import SourceError
 
 
 class DropFile(Protocol):
-    """One file of a drop folder, whether it exists or not."""
+    """A file name in a drop folder. The file may be missing."""
 
     @property
     def path(self) -> Path:
-        """The path for sentences."""
+        """The path of the file, for messages."""
 
     def status(self) -> Identity:
-        """Return what the status of the file says.
+        """Return the identity of the file from its status.
 
         Raises:
-            FileNotFoundError: it does not exist.
-            OSError, SourceUnavailable: its status can't be read now.
+            FileNotFoundError: the file does not exist.
+            OSError, SourceUnavailable: the status can't be read now.
         """
 
     def open(self) -> OpenFile:
         """Open the file for reading. The caller closes it.
 
         Raises:
-            FileNotFoundError: it does not exist any more.
-            SourceBroken: it is not a regular file, or must not be read.
-            OSError, SourceUnavailable: it can't be read now, or changed meanwhile.
+            FileNotFoundError: the file does not exist any more.
+            SourceBroken: the file is not a regular file, or must not be read.
+            OSError, SourceUnavailable: the file can't be read now, or changed during the call.
         """
 
 
 class DropFolder(ScannedFolder, Protocol):
-    """The files of one source, by their paths below the folder, with slashes."""
+    """The folder of one source. A file's name is its path below the folder, with slashes."""
 
     @property
     def root(self) -> Path:
-        """The path of the folder, for sentences."""
+        """The path of the folder, for messages."""
 
     def check(self) -> None:
-        """Check that the folder is there, so that an absent file is a removed file.
+        """Check that the folder is available, so that a missing file was really removed.
 
         Raises:
-            SourceUnavailable: it is not.
+            SourceUnavailable: the folder is not available; it is not mounted, for example.
         """
 
     def scan(self) -> ScanResult:
         """Return all files.
 
         Raises:
-            SourceUnavailable: they can't be listed to the end.
+            SourceUnavailable: the files can't be listed completely.
         """
 
     def file(self, name: str) -> DropFile:
@@ -68,32 +68,31 @@ class DropFolder(ScannedFolder, Protocol):
         """
 
     def kind(self, name: str) -> Literal["file", "other", "absent"]:
-        """Return the file with the name."""
+        """Return whether the name belongs to a regular file, to something else, or to nothing."""
 
 
 class Disposer(Protocol):
-    """Removes acknowledged files as the options say, with receipts and rejected rows."""
+    """Removes acknowledged files as configured, and writes receipts and rejected rows."""
 
     def check_removable(self, name: str, ended: float) -> None:
-        """Check that a file can be removed, before anything that belongs to it is. ``ended``: when it was read.
+        """Check that a file can be removed, before its companions are removed. ``ended``: when the file was read.
 
         Raises:
-            SourceUnavailable: it can't be moved.
+            SourceUnavailable: the file can't be moved.
         """
 
     def dispose(self, files: Sequence[AcknowledgedFile]) -> Sequence[SourceError | None]:
         """Write the rejected rows and the receipt of each file, then keep, archive or delete it.
 
-        The result has None for each file, or `SourceUnavailable` if something can't be written or moved. The call can be
-        repeated.
+        The result for each file is None, or `SourceUnavailable` if a file can't be written or moved. The call can be repeated.
         """
 
     def dispose_companion(self, name: str, ended: float) -> None:
-        """Archive or delete a companion in the same way as its file; do nothing if there is no companion."""
+        """Archive or delete a companion in the same way as its file. A missing companion is ignored."""
 
     def move_to_failed(self, name: str, identity: Identity, reason: str) -> bool:
-        """Move an unreadable file to the folder for such files, and write the reason beside it. Return True if it was moved.
+        """Move an unreadable file to the failed folder, with the reason in a text file. Return True if it was moved.
 
         Raises:
-            SourceUnavailable: it can't be moved now.
+            SourceUnavailable: the file can't be moved now.
         """

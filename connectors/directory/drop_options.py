@@ -1,4 +1,4 @@
-"""The options that every source of files has, wherever its files are."""
+"""The options of every source of files, for local folders and servers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class DropOptions(ConnectorOptions):
     pattern: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)] = Field(
         default=PATTERNS,
         description=(
-            "A glob or a list of globs. Without a slash it is compared with the file's name, with a slash with its path below"
-            " the folder. Names that start with a dot or ~$, or end in .tmp, .part, .crdownload or .filepart never match."
+            "A glob or a list of globs. A glob without a slash is compared with the file's name, a glob with a slash with the"
+            " path below the folder. Names that begin with . or ~$, or end in .tmp, .part, .crdownload or .filepart never match."
         ),
     )
     case_sensitive: bool = Field(
@@ -56,7 +56,7 @@ class DropOptions(ConnectorOptions):
         default="",
         description=(
             "A file that is in the folder while its share is mounted, such as .mounted. If it is missing, the source counts as"
-            " away. Empty: no such file."
+            " unreachable. Empty: no such file."
         ),
     )
     after: Literal["keep", "archive", "delete"] = Field(
@@ -72,7 +72,7 @@ class DropOptions(ConnectorOptions):
     delete_grace_seconds: float = Field(
         default=0,
         ge=0,
-        description="With after: delete, how long after its reading a file stays. It is then deleted if it is unchanged.",
+        description="With after: delete, how long a file stays after it was read. Then it is deleted if it is unchanged.",
     )
     receipt: bool = Field(
         default=True,
@@ -104,9 +104,9 @@ class DropOptions(ConnectorOptions):
         return self
 
     def archive_folder(self, ended: float) -> str:
-        """Return the sub-folder of the archive for a file by the time of its reading, not the present one.
+        """Return the sub-folder of the archive for a file. ``ended``: the time when its reading ended.
 
-        A repetition after midnight must find the same folder.
+        The present time is not used, so that a repetition after midnight finds the same folder.
         """
         return datetime.fromtimestamp(ended).astimezone().strftime(_DATES[self.archive_folders])
 
@@ -122,7 +122,7 @@ class DropOptions(ConnectorOptions):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The globs, always as a tuple; by default also the globs of the configured format. ``**/`` may match no folder."""
+        """The globs as a tuple; by default also the globs of the configured format. ``**/`` also matches no folder."""
         globs = as_tuple(self.pattern)
         if self.pattern == PATTERNS and self.format is not None:
             globs = (*PATTERNS, *globs_of(self.format.suffixes))
@@ -130,7 +130,7 @@ class DropOptions(ConnectorOptions):
 
     @property
     def patterns_in_words(self) -> str:
-        """The globs for a sentence; the default ones and long lists are shortened."""
+        """The globs as words in a sentence. The default globs and long lists are shortened."""
         if self.pattern == PATTERNS:
             return "the suffixes of the known formats"
         return first_names(as_tuple(self.pattern), _NAMED)

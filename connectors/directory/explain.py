@@ -1,7 +1,4 @@
-"""The explanation of why a file is not read as it is now.
-
-It scans again, changes nothing, and any thread may ask for it.
-"""
+"""Explanations of why files are not read in their present state. They change nothing; any thread may request them."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ from ingestd.sdk import Cursor, SourceUnavailable, WaitingFile
 
 
 def explain_file(state: FolderState, name: str, cursor: Cursor | None) -> str | None:
-    """Return why the file is not read; None if nothing prevents it: it was read, or it does not exist.
+    """Scan again, and return why the file is not read; None if it was read already, or does not exist.
 
     Raises:
-        OSError: its file system does not respond.
+        OSError: the file system of the folder does not respond.
     """
     try:
         found = state.drop.scan()
@@ -35,14 +32,14 @@ def explain_file(state: FolderState, name: str, cursor: Cursor | None) -> str | 
 
 
 def explain_waiting(state: FolderState, limit: int) -> list[WaitingFile]:
-    """Return why the files wait that the last scan left unread, at most ``limit``; it does not scan."""
+    """Return at most ``limit`` files that the last scan left unread, with the reasons. No new scan is made."""
     found = state.found
     waiting: list[WaitingFile] = []
     for reason, names in state.waiting.items():
         for name in sorted(names)[: limit - len(waiting)]:
             identity = found.files.get(name) or found.empty.get(name)
             if identity is None:
-                continue  # a later scan no longer found it
+                continue  # a later scan did not find the file
             if name in found.empty:
                 sentence: str | None = _explain_empty(state, name, identity)
             else:

@@ -1,4 +1,4 @@
-"""What every source of files does: it reads files that are ready, and keeps, archives or deletes acknowledged ones."""
+"""The base of all sources of files: reads files that are ready, and keeps, archives or deletes acknowledged files."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _SMALL_BYTES = 64 << 10
 
 
 class FileSource(Connector):
-    """Files in a folder. A partition is a file, named by its path below the folder, and a reading covers the whole file.
+    """Files in a folder. Each file is a partition with the file's path below the folder as name. A reading is always whole.
 
-    ``open_places`` returns the folder, and the object that archives or deletes its files.
+    ``open_places`` returns the folder, and the object that archives or deletes the files.
     """
 
     options: DropOptions
@@ -79,7 +79,7 @@ class FileSource(Connector):
             names = self._update()
         found = self._state.found.files
         yield from (Partition(name=name, small=name in found and found[name].size <= _SMALL_BYTES) for name in names)
-        if self._state.found.away:  # a part of the folder can't be read; the files of the rest were yielded
+        if self._state.found.away:  # a part of the folder can't be read; the files of the other parts were yielded
             raise SourceUnavailable(self._state.found.away)
 
     def _update(self) -> list[str]:
@@ -89,18 +89,18 @@ class FileSource(Connector):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         """Yield the whole file.
 
-        Yields nothing if the file did not change since the cursor was made. Yields nothing if the file changed since it
-        was found stable, because it must become stable again. Yields one ``unchanged`` batch if the file was written again
-        with the content that the cursor describes.
+        Yield nothing if the file did not change after ``cursor``. Yield nothing if the file changed after it was found
+        stable, because it must become stable again. Yield one ``unchanged`` batch if the file was written again with the
+        content that the cursor describes.
 
         Raises:
-            SourceUnavailable: the file can't be read now, or changed meanwhile.
-            SourceBroken: the file can't be read as it is.
+            SourceUnavailable: the file can't be read now, or changed during the reading.
+            SourceBroken: the file can't be read in its present state.
         """
         return self._read(partition.name, cursor, None)
 
     def read_sections(self, partition: Partition, cursor: Cursor | None, known: LoadSections) -> Iterator[Batch]:
-        """Yield what `read` yields, without known sections; see `connectors.files.file_batches.read_batches`."""
+        """Yield the same as `read`, without known sections; see `connectors.files.file_batches.read_batches`."""
         return self._read(partition.name, cursor, known)
 
     def _read(self, name: str, cursor: Cursor | None, sections: LoadSections | None) -> Iterator[Batch]:
@@ -168,12 +168,10 @@ class FileSource(Connector):
             raise
 
     def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
-        """Keep, archive or delete the file.
-
-        See `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
+        """Keep, archive or delete the file; see `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
 
         Raises:
-            AcknowledgeLater: another file of its group is not acknowledged yet, or a grace period has not passed.
+            AcknowledgeLater: another file of the group is not acknowledged yet, or a grace period has not passed.
         """
         (failure,) = self.acknowledge_together([(partition, cursor, acknowledgement)])
         if failure is not None:
@@ -182,11 +180,11 @@ class FileSource(Connector):
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
-        """Do what ``acknowledge`` does for several files; return its error or None for each.
+        """Acknowledge several files; see `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
 
-        See `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
+        The result has the error or None for each file.
         """
-        # A cursor with an offset does not say that the file was read to its end.
+        # A cursor with an offset is in the middle of a file, so the file was not read to its end.
         whole = {number: item for number, item in enumerate(partitions) if "offset" not in item[1]}
         if not whole:
             return [None] * len(partitions)
@@ -194,7 +192,7 @@ class FileSource(Connector):
             with translate_errors(self._state.folder):
                 self._state.drop.check()  # otherwise a file on an unmounted share would count as removed
                 failures = self._acknowledger.acknowledge([(item[0].name, *item[1:]) for item in whole.values()])
-                self._state.drop.check()  # files that were absent may be on a share that was unmounted meanwhile
+                self._state.drop.check()  # files can also be missing because the share was unmounted during the call
         except SourceUnavailable as error:
             failures = [error] * len(whole)
         by_number = dict(zip(whole, failures, strict=True))
@@ -202,14 +200,14 @@ class FileSource(Connector):
 
     @property
     def moves_failed(self) -> bool:
-        """Whether a file that can't be read may move to the folder for such files."""
+        """True if a file that can't be read may move to the failed folder."""
         return self.options.after != "keep"
 
     def failed(self, partition: Partition, reason: str) -> None:
-        """Move a file with unreadable content to the folder for such files, if there is one.
+        """Move a file with unreadable content to the failed folder, if there is one.
 
-        A file stays if only its mapping fails, because the mapping is often what is wrong. It also stays if it belongs to a
-        group, which would wait for it forever, and if a readiness rule rejects it.
+        A file stays if only its mapping fails, because then the mapping is often wrong. A file of a group stays, because the
+        group would wait for it forever. A file also stays if a readiness rule rejects it.
         """
         name = partition.name
         known = self._state.read_files
@@ -222,11 +220,11 @@ class FileSource(Connector):
                 if self._disposer.move_to_failed(name, identity, reason):
                     known.mark_removed(name)
         except SourceUnavailable:
-            known.clear_broken(name)  # so that it is read again, and moved once that is possible
+            known.clear_broken(name)  # so that the file is read again, and moved when this is possible
             raise
 
     def read_sample(self, path: Path) -> Iterator[Batch]:
-        """Yield a whole file with the source's format, for `ingestd test`."""
+        """Yield all records of a file, read with the source's format, for `ingestd test`."""
         return read_sample_file(path, self._format_for(path.name), notices=self._notices, find_end=self._find_end)
 
     def _read_copy(self, opened: OpenFile) -> Iterator[Batch]:
@@ -252,12 +250,12 @@ class FileSource(Connector):
     def waiting(self) -> float | None:
         """Return the seconds until the next file may be stable; None if every file is stable.
 
-        Other conditions end at a time that is not known; events and scans notice that.
+        The end of other waits can't be predicted; events and scans detect it.
         """
         return self._state.stability.next_seconds(self.context.elapsed())
 
     def notices(self) -> Iterator[str]:
-        """Yield sentences on the files that the last scan skipped, and on those that can't be acquired."""
+        """Yield sentences about the files that the last scan skipped, and about files that can't be opened."""
         found = self._state.found
         if found.unmatched:
             yield found.unmatched_sentence
@@ -272,11 +270,11 @@ class FileSource(Connector):
         return {reason: len(names) for reason, names in self._state.waiting.items()}
 
     def list_waiting(self, limit: int) -> Sequence[WaitingFile]:
-        """Return why these files wait, at most ``limit``."""
+        """Return at most ``limit`` waiting files with the reasons."""
         return explain_waiting(self._state, limit)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
-        """Return why a file is not read as it is now; None if nothing prevents it."""
+        """Return why a file is not read in its present state; None if nothing prevents a reading."""
         try:
             with translate_errors(self._state.folder):
                 return explain_file(self._state, name, cursor)

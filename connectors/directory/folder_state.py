@@ -1,4 +1,4 @@
-"""The state of a drop folder: its last scan, which files are stable and ready, and which were read."""
+"""The state of a drop folder: the last scan, and which files are stable, ready, or read already."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _COMPARED_BYTES = 64 * 2**20
 
 
 class FolderState:
-    """Everything that the connector knows about its folder.
+    """Everything that the connector knows about its folder, in memory only; scans and readings rebuild it.
 
-    Kept in memory only; rebuilt by scanning and reading. ``found``: the last scan. ``held``: acknowledged files of groups,
-    by name, until the whole group is acknowledged. ``trusts_status``: the times of files are of this machine's clock, and no
-    two files have one identity.
+    ``found``: the last scan. ``held``: acknowledged files of groups, by name, until the whole group is acknowledged.
+    ``trusts_status``: file times come from this machine's clock, and different files always have different identities.
     """
 
     def __init__(
@@ -54,19 +53,19 @@ class FolderState:
 
     @property
     def folder(self) -> Path:
-        """The path of the folder, for sentences."""
+        """The path of the folder, for messages."""
         return self.drop.root
 
     @property
     def waiting(self) -> Mapping[WaitingReason, Collection[str]]:
-        """The files that the last scan left unread, and files that could not be read since then, by reason. Thread-safe."""
+        """The unread files of the last scan, and the files that could not be read after it, by reason. Thread-safe."""
         known = self.read_files
         return {**self._waiting, "unreadable": [*known.broken, *known.missed(self.context.elapsed())]}
 
     def update(self) -> list[str]:
         """Scan the folder and return the names of the files to read, the oldest first.
 
-        Files that stay empty come last. No file is opened, unless a readiness rule needs its content.
+        Files that stay empty come last. A file is opened only if a readiness rule needs its content, or to compare it.
 
         Raises:
             SourceUnavailable: the folder can't be scanned.
@@ -86,7 +85,7 @@ class FolderState:
         candidates.sort(key=lambda name: (found.files[name].mtime_ns, name))
         ready = self._evaluate(candidates, found)
         empty = self.empty_stability.update(found.empty, now, elapsed=elapsed)
-        # A new mapping, because another thread may read the former one.
+        # A new mapping, because another thread may be reading the previous mapping.
         self._waiting = {
             "unstable": self.stability.waiting,
             "not ready": set(candidates).difference(ready),
@@ -95,9 +94,9 @@ class FolderState:
         return [*ready, *sorted(name for name in empty if not is_known(name, found.empty[name]))]
 
     def _find_replaced(self, stable: Sequence[str], files: Mapping[str, Identity]) -> list[str]:
-        """Return the files that were replaced without a change of their status; only some file systems permit that.
+        """Return the files that were replaced without a change of their status, as is possible on some file systems.
 
-        A scan compares the contents of known files up to a limit of bytes. The next scan continues with the next files.
+        A scan compares known contents up to a limit of bytes. The next scan continues with the next files.
         """
         contents = self.read_files.contents
         if not contents:
@@ -115,19 +114,16 @@ class FolderState:
         return replaced
 
     def has_content(self, name: str, sha256: str) -> bool:
-        """Return True if a file has this content, or can't be opened now.
-
-        It is for files that their status does not identify.
-        """
+        """Return True if a file has this content or can't be opened now, for files without a unique status."""
         try:
             opened = self.drop.file(name).open()
             with opened.file:
                 return opened.sha256() == sha256
         except (OSError, SourceError):
-            return True  # the next reading reports why
+            return True  # the next reading reports the error
 
     def scan(self) -> ScanResult:
-        """Scan the folder, without the files that belong to others.
+        """Scan the folder, without companions of other files.
 
         Raises:
             SourceUnavailable: the folder can't be scanned, or its share is not mounted.
@@ -141,14 +137,14 @@ class FolderState:
         return found
 
     def _evaluate(self, names: list[str], found: ScanResult) -> list[str]:
-        # Resubmitted rows have no marker, sidecar or group: a person corrected and dropped them.
+        # Resubmitted rows need no marker, sidecar or group, because a person corrected and dropped them.
         resubmitted = [name for name in names if is_resubmitted(name)]
         ready = self.readiness.evaluate(
             [name for name in names if name not in resubmitted] if resubmitted else names,
             found.files,
             is_done=lambda name: name in found.files and self._is_done(name, found),
         )
-        # The rejection of an unchanged file can end, because the rule rejected it for a companion.
+        # The rejection of an unchanged file can end, because a companion may have changed.
         for name, sentence in list(self._rejected.items()):
             if self.readiness.rejection_reason(name) != sentence:
                 self.read_files.clear_broken(name)
@@ -159,16 +155,16 @@ class FolderState:
         return self.read_files.is_known(name, found.files[name]) and name not in self._rejected
 
     def take_rejection(self, name: str) -> str:
-        """Return why a readiness rule rejects the file, and record that; empty if no rule rejects it."""
+        """Return why a readiness rule rejects the file, and record the reason; empty if no rule rejects it."""
         if reason := self.readiness.rejection_reason(name):
             self._rejected[name] = reason
         return reason
 
     def is_as_scanned(self, opened: OpenFile, listed: Identity) -> bool:
-        """Return True if the file may be read: it is unchanged since the scan that found it stable.
+        """Return True if the file may be read, because it is unchanged since the scan that found it stable.
 
-        ``listed``: the status of the file before it was opened; it counts if no scan found the file. In the listing of a
-        server, a file has another identity than in its status. So an identity that need not be stable is not compared there.
+        ``listed``: the status of the file before it was opened, used if no scan found the file. A server's list and status
+        can differ. So for a server they are compared only if a setting requires a stable file, or if the file is empty.
         """
         is_compared = (
             self._trusts_status or self.options.settle_seconds or self.options.ready or not opened.identity.size
@@ -179,8 +175,7 @@ class FolderState:
     def was_read(self, name: str, identity: Identity, cursor: Cursor | None) -> bool:
         """Return True if the status proves that the file was read up to ``cursor``.
 
-        A server may state one identity for two files, if the second was dropped after the first was removed. Then the content
-        decides.
+        On a server, a file that is dropped after another was removed may have the same identity. Then the content decides.
         """
         if cursor is None or not identity.matches_cursor(cursor) or self.read_files.is_replaced(name):
             return False
@@ -189,7 +184,7 @@ class FolderState:
         return self._trusts_status or self.options.after == "keep" or self.read_files.has_ended(name, identity)
 
     def find_group(self, name: str) -> Group | None:
-        """Return the group with which the file was read. After a restart, the folder is scanned first."""
+        """Return the group to which the file belongs. After a restart, the folder is scanned first."""
         if self.options.ready and not self.found.files:
             self.readiness.update(self.scan().files)
         return self.readiness.group(name)

@@ -25,7 +25,7 @@ from ingestd.sdk import SourceBroken
 
 
 class LocalFile(msgspec.Struct, frozen=True):
-    """A file on disk. Implements `DropFile`. ``place``: where it is, after its links are resolved."""
+    """A file on disk. Implements `DropFile`. ``place``: the path of the file; with ``after: keep``, links are resolved."""
 
     place: RootedPath
     name: str
@@ -68,14 +68,14 @@ class LocalFolder:
         """See `DropFolder.scan`."""
         self._guard.check()
         found = self._scanner.scan()
-        self._guard.check()  # a share that was unmounted meanwhile left an empty folder
+        self._guard.check()  # if the share was unmounted during the scan, an empty folder was scanned
         return found
 
     def file(self, name: str) -> LocalFile:
         """See `DropFolder.file`. With ``after: keep`` links are followed, and must not lead out of the folder.
 
         Raises:
-            SourceUnavailable: its file system does not respond.
+            SourceUnavailable: the file system does not respond.
         """
         with translate_errors(self.root / name):
             try:
@@ -88,9 +88,9 @@ class LocalFolder:
         return place.resolve() if self._follows_links or ".." in name.split("/") else place
 
     def has(self, name: str) -> bool:
-        """Return True if something has the name below the folder, or the folder itself is missing.
+        """Return True if the name exists below the folder, or if the folder itself is missing.
 
-        Every error except a missing file is raised, because it does not prove that the file is missing.
+        Other errors are raised, because they do not prove that the file is missing.
         """
         try:
             RootedPath(self.root, name).status()

@@ -1,4 +1,4 @@
-"""The location of a file that was read: which file a path belongs to, and where the file is now."""
+"""Finds the file to which a path belongs, and the present location of a file that was read."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ from connectors.filesystem import real_path
 from ingestd.sdk import Cursor
 
 _ARCHIVED = 10_000
-"""The number of numbered variants of a name that are looked up in the archive."""
+"""The maximum number of numbered variants of a name that are looked up in the archive."""
 _COARSE_SECONDS = 2
 _DEPTHS = {"none": 0, "year": 1, "month": 2, "day": 3}
 
 
 def locate(path: Path, folder: Path, archiver: Archiver, options: DirectoryOptions) -> str | None:
-    """Return the path below the folder of the file to which an absolute path belongs.
+    """Return the name (path below the folder) of the file to which an absolute path belongs; None if there is no such file.
 
-    The result is None if there is no such file. The path may name the file, the archived or failed file, or the file with its
-    rejected rows.
+    The path may name the file in the folder, the archived or failed file, or the file of rejected rows.
     """
-    # A folder that can be inside another folder comes before it.
+    # The inner folders are compared first: failed and quarantine can be inside the archive, which can be inside the folder.
     if (failed := _below(path, archiver.failed)) is not None:
         return PurePosixPath(*failed).as_posix()
     if (rows := _below(path, archiver.quarantine)) is not None:
@@ -43,7 +42,7 @@ def locate(path: Path, folder: Path, archiver: Archiver, options: DirectoryOptio
 
 
 def _below(path: Path, folder: Path | RootedPath | None) -> tuple[str, ...] | None:
-    """Return the parts of the path below a folder; None if the path is not in it."""
+    """Return the parts of the path below a folder; None if the path is not in the folder."""
     if folder is None:
         return None
     folder = folder.path if isinstance(folder, RootedPath) else folder
@@ -57,7 +56,7 @@ def _below(path: Path, folder: Path | RootedPath | None) -> tuple[str, ...] | No
 def describe_location(
     name: str, cursor: Cursor, folder: Path, archive: RootedPath | None, options: DirectoryOptions
 ) -> str:
-    """Return a clause that says where the file is that the cursor describes; it ends a sentence."""
+    """Return the end of a sentence that states the present location of the file that the cursor describes."""
     try:
         place = RootedPath(folder, name)
         identity = Identity.from_status((place.resolve() if options.after == "keep" else place).status())
@@ -106,7 +105,7 @@ def _find_in_folder(name: str, cursor: Cursor, archive: RootedPath) -> Iterator[
 
 
 def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
-    """Return True for the file itself or its copy. The time of a copy is as exact as its file system allows."""
+    """Return True for the file itself or its copy. Some file systems store the time of a copy less exactly."""
     if identity.size != cursor.get("size"):
         return False
     written = cursor.get("mtime_ns")
@@ -114,7 +113,7 @@ def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
 
 
 def cursor_of_facts(facts: Mapping[str, str]) -> Cursor | None:
-    """Return the size and time of a file that was read with these facts; None if they have none."""
+    """Return a cursor with the size and time of a file from the facts of its reading; None if the facts lack them."""
     size, written = facts.get("file.size"), facts.get("file.mtime")
     if size is None or written is None:
         return None

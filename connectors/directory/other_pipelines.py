@@ -1,4 +1,4 @@
-"""What other pipelines read: such a file is not removed, and nothing is written where they would read it."""
+"""Checks for other pipelines: a file that another pipeline reads is not removed, and no file is written that it would read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from connectors.filesystem import real_path
 from ingestd.sdk import SourceUnavailable
 
 Readers = Callable[[str], Collection[str]]
-"""See `SourceContext.other_readers`. A file of a server is named by its address."""
+"""See `SourceContext.other_readers`. The argument is the absolute path of a file, or the address of a file on a server."""
 
 
 class DiskReaders:
@@ -28,17 +28,17 @@ class DiskReaders:
 
 
 def check_removable(path: object, readers: Collection[str]) -> None:
-    """Check that no other pipeline reads a file, which would miss it if it was removed.
+    """Check that no other pipeline reads the file, because that pipeline would miss the removed file.
 
     Raises:
-        SourceUnavailable: ``readers`` read it.
+        SourceUnavailable: the pipelines ``readers`` read the file.
     """
     if readers:
         raise SourceUnavailable(describe_readers(path, readers))
 
 
 def describe_readers(path: object, readers: Collection[str]) -> str:
-    """Return why a file is not removed."""
+    """Return a sentence why a file is not removed, and what to do."""
     return (
         f"{path} stays after it is read, because {_pipelines(readers)} it, too, and would miss it. Give each pipeline a"
         " different folder or pattern, or set after: keep in all of them."
@@ -49,7 +49,7 @@ def check_writable(path: object, readers: Collection[str]) -> None:
     """Check that no other pipeline would read a new file.
 
     Raises:
-        SourceUnavailable: ``readers`` would read it.
+        SourceUnavailable: the pipelines ``readers`` would read the file.
     """
     if readers:
         raise SourceUnavailable(

@@ -7,14 +7,14 @@ from collections.abc import Container, Iterable, Mapping
 from connectors.files.identity import Identity
 
 MISSED_SECONDS = 60.0
-"""A file that a scan finds, and that can't be acquired for this time, is reported. Before this time it is not, because it can
-often be acquired a moment later."""
+"""A listed file that can't be opened for this time is reported. A shorter time would report files that can be opened a moment
+later."""
 
 
 class ReadFiles:
-    """Which files were read, acknowledged or found broken.
+    """The files that were read, acknowledged or found broken.
 
-    Kept in memory only, and bounded by the files of the folder. After a restart everything is found again by reading.
+    Kept in memory only, and bounded by the files of the folder. After a restart, readings rebuild this state.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class ReadFiles:
         self._ended.clear()
 
     def begin(self, name: str, identity: Identity) -> None:
-        """Record that the file is being read, until `keep_only`."""
+        """Record the identity of the file that is being read; `keep_only` forgets it."""
         self._begun[name] = identity
         self._missed.pop(name, None)
 
@@ -54,11 +54,11 @@ class ReadFiles:
         self._missed.pop(name, None)
 
     def mark_acknowledged(self, name: str, identity: Identity) -> None:
-        """Record that everything from the file is acknowledged and the file stays in the folder."""
+        """Record that all records of the file are acknowledged, and that the file stays in the folder."""
         self._acknowledged[name] = identity
 
     def mark_removed(self, name: str) -> None:
-        """Record that the file left the folder: another file of this name was not read, whatever its status."""
+        """Record that the file left the folder, so that a new file of this name is read, also with an equal status."""
         for known in (self._broken, self._read, self._ended):
             known.pop(name, None)
 
@@ -68,33 +68,33 @@ class ReadFiles:
         self._replaced.discard(name)
 
     def has_ended(self, name: str, identity: Identity) -> bool:
-        """Return True if this process read the content of the file to its end, and did not remove the file since then."""
+        """Return True if this process read the content of the file to its end, and did not remove the file afterwards."""
         return name in self._ended and identity.has_same_content(self._ended[name])
 
     def remember_content(self, name: str, sha256: str) -> None:
-        """Record the hash of the content that was read. It is for files that their status does not identify."""
+        """Record the hash of the content that was read, for a file without a unique status."""
         self._contents[name] = sha256
 
     @property
     def contents(self) -> Mapping[str, str]:
-        """The hashes of `remember_content`, by name."""
+        """The hashes that `remember_content` recorded, by name."""
         return self._contents
 
     def mark_replaced(self, name: str) -> None:
-        """Forget a file, because another file now has its status.
+        """Forget a file, because a different file now has its name and status.
 
-        The other file is read even if a cursor describes the same status.
+        The different file is read even if a cursor describes the same status.
         """
         self._replaced.add(name)
         for known in (self._broken, self._acknowledged, self._read, self._ended, self._contents):
             known.pop(name, None)
 
     def is_replaced(self, name: str) -> bool:
-        """Return True if another file replaced the file that was read, and was not read to its end yet."""
+        """Return True if a different file replaced the file, and was not read to its end yet; see `mark_replaced`."""
         return name in self._replaced
 
     def mark_broken(self, name: str, identity: Identity | None, reason: str) -> None:
-        """Record that the file can't be read as it is."""
+        """Record that the file can't be read in its present state."""
         if identity is not None:
             self._broken[name] = (identity, reason)
             self._missed.pop(name, None)
@@ -104,7 +104,7 @@ class ReadFiles:
         self._unreadable[name] = identity
 
     def take_unreadable(self, name: str) -> Identity | None:
-        """Return the identity recorded by `mark_unreadable`, once; None if there is none."""
+        """Return the identity that `mark_unreadable` recorded, and forget it; None if there is none."""
         return self._unreadable.pop(name, None)
 
     def confirm_broken(self, name: str, reason: str) -> None:
@@ -112,15 +112,12 @@ class ReadFiles:
         self.mark_broken(name, self._begun.get(name), reason)
 
     def mark_missed(self, name: str, elapsed: float, reason: str) -> None:
-        """Record that a file of the scan could not be acquired, until it is.
-
-        ``elapsed``: the value of `SourceContext.elapsed`.
-        """
+        """Record that a listed file could not be opened. ``elapsed``: the value of `SourceContext.elapsed`."""
         since, _ = self._missed.get(name, (elapsed, ""))
         self._missed[name] = (since, reason)
 
     def missed(self, elapsed: float) -> dict[str, str]:
-        """Return the files that could not be acquired for `MISSED_SECONDS`, each with a sentence. Thread-safe."""
+        """Return the files that could not be opened for `MISSED_SECONDS`, each with a sentence. Thread-safe."""
         return {
             name: f"{name} has been in the folder for {elapsed - since:.0f} seconds and can't be read. {reason}"
             for name, (since, reason) in list(self._missed.items())
@@ -132,25 +129,22 @@ class ReadFiles:
         self._broken.pop(name, None)
 
     def broken_reason(self, name: str, identity: Identity) -> str | None:
-        """Return why the unchanged file can't be read; None if it may be readable.
-
-        Changed permissions count as a change.
-        """
+        """Return why the file can't be read, if it is unchanged; else None. Changed permissions count as a change."""
         known = self._broken.get(name)
         return known[1] if known is not None and known[0] == identity else None
 
     @property
     def broken(self) -> list[str]:
-        """The files that can't be read as they are."""
+        """The files that can't be read in their present state."""
         return list(self._broken)
 
     def unknown(self, names: Iterable[str], files: Mapping[str, Identity]) -> list[str]:
-        """Return those ``names`` for which `is_known` is False with the identity in ``files``."""
+        """Return the ``names`` for which `is_known` is False with the identity in ``files``."""
         acknowledged, read = self._acknowledged, self._read
         return [
             name
             for name in names
-            # Most files of a folder are unchanged, so a scan calls nothing for them.
+            # Most files of a folder are unchanged. The first two comparisons save a call for each of them.
             if files[name] != acknowledged.get(name)
             and files[name] != read.get(name)
             and not self.is_known(name, files[name])
@@ -163,7 +157,7 @@ class ReadFiles:
         return self.is_done(name, identity)
 
     def is_done(self, name: str, identity: Identity) -> bool:
-        """Return True if the unchanged file is acknowledged or broken, so nothing is left to do for it."""
+        """Return True if the file is unchanged, and acknowledged or broken, so that nothing is left to do."""
         if name in self._acknowledged and identity.has_same_content(self._acknowledged[name]):
             return True
         return name in self._broken and self.broken_reason(name, identity) is not None

@@ -1,6 +1,6 @@
-"""The scan of a drop folder, and the names of files that are read: those that match a pattern and are not temporary.
+"""The scan of a drop folder, which selects files with names that match a pattern and are not temporary.
 
-It opens no file: of 100 000 files it reads the names and the status.
+A scan opens no file. It reads only names and status, because a folder may have 100 000 files.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ingestd.sdk import SourceUnavailable, counted
 
 _NAMED = 5
 _REPORTS = (".receipt.json", ".reason.txt")
-"""The last parts of the names of files that ingestd writes, such as receipts."""
+"""The suffixes of files that ingestd writes: receipts and reasons."""
 
 
 class ScanResult(msgspec.Struct):
     """The files of one scan, by their path below the folder, with slashes.
 
-    ``files``: files that match and have content; ``empty``: files that match without content. ``skipped``: files that can't be
-    read, with the reason. ``unmatched``: the number of regular files that no pipeline reads; ``unmatched_names``: the first
-    ones. ``away``: why a part of the folder does not respond; empty if all of it does.
+    ``files``: matching files with content. ``empty``: matching files without content. ``skipped``: files that can't be read,
+    with the reason. ``unmatched``: the number of regular files that no pipeline reads. ``unmatched_names``: the first names of
+    these files. ``away``: why a part of the folder does not respond; empty if every part responds.
     """
 
     files: dict[str, Identity] = msgspec.field(default_factory=dict)
@@ -47,7 +47,7 @@ class ScanResult(msgspec.Struct):
 
     @property
     def unmatched_sentence(self) -> str:
-        """A sentence on the files that no pattern matches; empty if there are none."""
+        """A sentence about the files that no pattern matches; empty if there are none."""
         if not self.unmatched:
             return ""
         more = self.unmatched - len(self.unmatched_names)
@@ -62,7 +62,7 @@ class ScanResult(msgspec.Struct):
             self.unmatched_names.append(name)
 
     def skip(self, path: str, name: str, reason: str, error: OSError) -> None:
-        """Record a file or folder with a status that can't be read."""
+        """Record a file or folder that can't be used because of ``error``."""
         self.skipped[name] = f"{reason}: {describe_error(error)}".removesuffix(".")
         if is_not_responding(error):
             self.away = self.away or f"{path} can't be used: {describe_error(error)}"
@@ -87,7 +87,7 @@ class Scanner:
         self._follows_links = options.after == "keep"
         self._rules = options.rules
         self._accepted: Mapping[str, Identity] = {}
-        """The files of the last scan, with names that need no second check."""
+        """The files of the last scan. Their names need no further check."""
         self._matches = NameFilter(options.patterns, case_sensitive=options.case_sensitive).matches
 
     def scan(self) -> ScanResult:
@@ -112,13 +112,13 @@ class Scanner:
             with root.subfolder(below) as folder:
                 folders += self._list(folder, f"{below}/", found)
         except (FileNotFoundError, NotADirectoryError):
-            return  # gone, or replaced by a file, since its parent was listed
+            return  # removed or replaced by a file after the parent folder was listed
         except OSError as error:
             if error.errno != errno.ELOOP:  # replaced by a link
                 found.skip(str(self._folder / below), below, "the folder can't be listed", error)
 
     def _list(self, folder: Folder, prefix: str, found: ScanResult) -> list[str]:
-        """Add the files of one folder to ``found``, and return its sub-folders if they are scanned."""
+        """Add the files of one folder to ``found``, and return the sub-folders to scan."""
         below = []
         accepted = self._accepted
         with folder.entries() as entries:
@@ -163,7 +163,7 @@ class Scanner:
         try:
             status = self._follow_link(name, found) if entry.is_symlink() else entry.stat(follow_symlinks=False)
         except FileNotFoundError:
-            return  # gone since the folder was listed
+            return  # removed after the folder was listed
         except OSError as error:
             found.skip(str(self._folder / name), name, "its status can't be read", error)
             return
@@ -186,15 +186,12 @@ class Scanner:
 
 
 def readable_name(name: str) -> str:
-    r"""Return the name; bytes that are not UTF-8 are written as ``\xff``."""
+    r"""Return the name with ``\xff`` in place of each byte that is not UTF-8."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _is_text(name: str, found: ScanResult) -> bool:
-    """Return True if the name is UTF-8.
-
-    A name that is not UTF-8 can't be sent to the service. So the file is skipped, and reported under a readable name.
-    """
+    """Return True if the name is UTF-8. Other names can't be sent to the service, so their files are recorded as skipped."""
     if is_utf8(name):
         return True
     found.skipped[readable_name(name)] = "its name is not UTF-8; rename it"
@@ -202,7 +199,7 @@ def _is_text(name: str, found: ScanResult) -> bool:
 
 
 class NameFilter:
-    """Selects names by globs; a glob with a slash is compared with the path below the folder."""
+    """Selects files by globs. A glob with a slash is compared with the path below the folder, other globs with the name."""
 
     def __init__(self, patterns: Sequence[str], *, case_sensitive: bool) -> None:
         flags = 0 if case_sensitive else re.IGNORECASE
@@ -210,9 +207,9 @@ class NameFilter:
         self._matches_path = _compile([pattern for pattern in patterns if "/" in pattern], flags)
 
     def matches(self, base: str, name: str) -> bool:
-        """Return True if the file ``base`` with the path ``name`` is read."""
+        """Return True if the file name ``base`` with the path ``name`` matches and is not temporary."""
         if not self._matches_pattern(base, name):
-            # A file of rejected rows matches if its origin does, whatever format it is written in.
+            # A file of rejected rows matches if the file of origin matches. The two files may have different formats.
             origin = origin_name(base)
             if origin is None or not self._matches_pattern(origin, name.removesuffix(base) + origin):
                 return False
@@ -240,5 +237,5 @@ def _compile(patterns: Sequence[str], flags: int) -> Callable[[str], re.Match[st
 
 @lru_cache(maxsize=64)
 def _compiled(patterns: tuple[str, ...], flags: int) -> re.Pattern[str]:
-    """Return one expression for all patterns. Most folders have the default ones."""
+    """Return one expression for all patterns. The cache helps because most folders have the default patterns."""
     return re.compile("|".join(map(fnmatch.translate, patterns)), flags)

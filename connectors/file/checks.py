@@ -15,7 +15,7 @@ from ingestd.sdk import SourceBroken, SourceUnavailable, Step
 def run_checks(path: Path, locate: Callable[[], RootedPath], resolve_format: Callable[[], Format]) -> Iterator[Step]:
     """Yield the result of each check in order. If the file does not exist, no other check follows.
 
-    ``locate`` returns where the file is after its links are resolved.
+    ``locate`` returns the file's path with its links resolved.
     """
     try:
         Folder.open_root(path.parent, is_listed=False).close()
@@ -58,5 +58,5 @@ def describe_office_lock(path: Path) -> str:
                 if folder.has(lock):
                     return f"A user has {path.name} open ({lock} exists); ingestd reads what was saved last."
     except OSError:
-        return ""  # the checks of the file itself report it
+        return ""  # the checks of the file report the error
     return ""

@@ -74,7 +74,7 @@ class FileConnector(Connector):
     def partitions(self) -> Iterable[Partition]:
         """Return the file once it is stable; nothing if it can't be read in its present state.
 
-        Programs save by writing another file and renaming it, so the file may be missing for a moment; that is no error.
+        Programs save by writing another file and renaming it. So the file may be missing for a moment, which is no error.
 
         Raises:
             SourceUnavailable: the file is missing, or its status can't be read.
@@ -129,7 +129,7 @@ class FileConnector(Connector):
         return f"{self._path} {what} Nothing that came from it is removed. Put it back, or correct the setting path."
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the whole file.
+        """Yield the batches of the whole file.
 
         Yields nothing if the file did not change since the cursor was made. Yields nothing if the file changed since it
         was found stable, because it must become stable again. Yields one ``unchanged`` batch if the file was written again
@@ -139,7 +139,7 @@ class FileConnector(Connector):
         return self._read_once(cursor, None)
 
     def read_sections(self, partition: Partition, cursor: Cursor | None, known: LoadSections) -> Iterator[Batch]:
-        """Yield what `read` yields, without known sections; see `connectors.files.file_batches.read_batches`."""
+        """Yield the batches of `read` without known sections; see `connectors.files.file_batches.read_batches`."""
         del partition  # a file has only one partition
         return self._read_once(cursor, known)
 
@@ -220,10 +220,7 @@ class FileConnector(Connector):
         self._parsers.interrupt()
 
     def waiting(self) -> float | None:
-        """Return the seconds until the file may be stable, or counts as missing.
-
-        The result is None if there is nothing to wait for.
-        """
+        """Return the seconds until the file may be stable, or counts as missing; None if neither is expected."""
         elapsed = self.context.elapsed()
         if self._seen is None:
             since = self._missing_since
@@ -232,11 +229,11 @@ class FileConnector(Connector):
 
     @property
     def rescan_seconds(self) -> float:
-        """The longest time for which a missed event goes unnoticed."""
+        """The interval in seconds at which the file is checked without an event, because an event can be missed."""
         return self._watch.interval(self.options.poll_seconds, self.options.rescan_seconds)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call ``wake`` on every event in the file's folder, also once the folder appears or returns."""
+        """Call ``wake`` on every event in the file's folder, also when the folder appears or is replaced."""
         return self._watch.listen(wake)
 
     def verify(self) -> Iterable[Step]:

@@ -30,7 +30,7 @@ class FileOptions(ConnectorOptions):
     watch: Watch = Field(default="auto", description="How changes are noticed; as for the connector directory.")
     poll_seconds: float = Field(default=5, gt=0, description="How often the file is checked if there are no events.")
     rescan_seconds: float = Field(
-        default=30, gt=0, description="How often the file is checked besides events, for changes that they missed."
+        default=30, gt=0, description="How often the file is checked without an event, because events can be missed."
     )
     member: MemberGlob = "*"
     format: FormatSetting = Field(

@@ -1,4 +1,4 @@
-"""Durable files: each is complete or absent after a crash, under a name that no other file has."""
+"""Durable files: each is written under a hidden name and then renamed, so no file under a final name is incomplete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 from connectors.beneath import Folder, RootedPath
 
 _NAME_BYTES = 222
-"""Leaves room in 255 bytes for the longest addition: ``~9999``, ``.rejected.ndjson`` or ``.receipt.json``."""
+"""The limit for a name, so that an addition such as ``.rejected.ndjson`` or ``.receipt.json`` fits into 255 bytes."""
 _SUFFIX_BYTES = 20
 _SYNCED_AT_A_TIME = 8
 
@@ -35,9 +35,9 @@ class Access(msgspec.Struct, frozen=True):
 class NewFile:
     """A file that is written under a hidden name and gets its own name when it is complete. To be used as a context.
 
-    Each use has a different ``key``; only a repetition after a crash has the same key again. So a file that already has the
-    hidden name is removed: an attempt that a crash ended left it, or another account created it. The permissions of the file
-    are ``access``.
+    ``key`` determines the hidden name. It differs for each use, but a repetition after a crash has the same key. An existing
+    file with the hidden name is removed: it comes from an attempt that crashed, or another account created it. ``access``: the
+    permissions of the file.
     """
 
     def __init__(self, folder: Folder, key: str, access: Access) -> None:
@@ -57,7 +57,7 @@ class NewFile:
     def _take_group(self, group: int) -> None:
         try:
             os.fchown(self.descriptor, -1, group)
-        except OSError:  # the account is no member of that group, so this file has another group
+        except OSError:  # the account is no member of that group; the file's own group gets no access
             os.fchmod(self.descriptor, os.fstat(self.descriptor).st_mode & 0o606)
 
     def __enter__(self) -> Self:
@@ -66,7 +66,7 @@ class NewFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or isinstance(error, Exception):  # after a crash the hidden file stays, too
+        if error is None or isinstance(error, Exception):  # any other exception is like a crash: the file stays
             self.discard()
 
     def write(self, parts: Iterable[bytes]) -> None:
@@ -84,7 +84,7 @@ class NewFile:
         os.fsync(self.descriptor)
 
     def publish(self, base: str, *, replace: bool = False) -> None:
-        """Give the file its name. The name is durable once its folder was flushed.
+        """Give the file its name. The name is durable after its folder was synced.
 
         Raises:
             FileExistsError: another file has the name, and ``replace`` is False.
@@ -114,7 +114,7 @@ class NewFile:
 
 
 def write(path: RootedPath, parts: Iterable[bytes], *, key: str, access: Access) -> None:
-    """Write a file at ``path`` and replace an existing one. It is durable when this returns. See `NewFile`."""
+    """Write a file at ``path``, or replace an existing file. The file is durable when this returns. See `NewFile`."""
     with path.parent.make_folder() as folder, NewFile(folder, key, access) as file:
         file.write(parts)
         file.sync()
@@ -125,7 +125,7 @@ def write(path: RootedPath, parts: Iterable[bytes], *, key: str, access: Access)
 def sync_files(files: Sequence[NewFile]) -> list[OSError | None]:
     """Make the content of files durable; return the error or None for each.
 
-    Several files are flushed at a time: the file system then writes its journal once for all of them.
+    Several files are flushed in parallel, because the file system then writes its journal once for all of them.
     """
     if len(files) == 1:
         return [_sync_file(files[0])]
@@ -144,8 +144,8 @@ def _sync_file(file: NewFile) -> OSError | None:
 def shorten_name(path: PurePosixPath) -> PurePosixPath:
     """Return the path with a name short enough for additions such as ``NAME.receipt.json``.
 
-    A file system accepts 255 bytes. A longer name is cut before its suffix and gets the start of its hash. So a name is always
-    shortened in the same way, and two names never become equal.
+    A file system accepts 255 bytes. A longer name is cut before its suffix and gets the beginning of its hash. So the result
+    depends only on the name, and different names stay different.
     """
     name = path.name
     if len(os.fsencode(name)) <= _NAME_BYTES:
@@ -158,7 +158,7 @@ def shorten_name(path: PurePosixPath) -> PurePosixPath:
 
 
 def numbered_names(target: RootedPath) -> Iterator[RootedPath]:
-    """Yield ``target`` and its numbered variants, such as ``run~2.csv``. There is always a next one."""
+    """Yield ``target`` and its numbered variants, such as ``run~2.csv``, without end."""
     yield target
     base = PurePosixPath(target.base)
     number = 2

@@ -1,4 +1,4 @@
-"""Batches of one file. The bytes that are read, hashed and named in the cursor are the same bytes."""
+"""Batches of one file. The cursor has the hash of exactly the bytes that were read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 _BLOCK_BYTES = 2**20
 
 FindEnd = Callable[[BinaryIO], int | None]
-"""Returns the number of bytes that hold records; None: all."""
+"""A function that returns how many bytes of a file hold records; None: all bytes."""
 Item = TypeVar("Item")
 
 _MOST_NOTICES = 1_000
@@ -55,10 +55,10 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
         return digest
 
     def compare_content(self, cursor: Cursor | None) -> tuple[str, bool]:
-        """Return the hash of the content, and whether ``cursor`` ended a complete reading of the same content.
+        """Return the hash of the content, and whether ``cursor`` is from a complete reading of the same content.
 
         Raises:
-            SourceUnavailable: the file was written to meanwhile.
+            SourceUnavailable: the file was written to while it was read.
         """
         sha256 = self.sha256()
         self.check_unchanged()
@@ -72,7 +72,7 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.is_private:
             return
-        # A file that is renamed or removed meanwhile is read as it was; its content is hashed on the way, too.
+        # A renamed or removed file is still read from its descriptor, and its content is compared by the hash.
         if not Identity.from_status(os.fstat(self.file.fileno())).is_renamed(self.identity):
             raise SourceUnavailable(
                 f"{self.name} was written to while it was read; it is read again once it is stable."
@@ -125,15 +125,15 @@ def read_batches(
     end: int | None = None,
     known: LoadSections | None = None,
 ) -> Iterator[Batch]:
-    """Yield the whole file.
+    """Yield the batches of a whole file.
 
-    The last batch comes only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that hold
-    records (None: all). ``notices`` receives what was guessed or left out. A cursor before the last one has an ``offset``,
-    which means that the file was not read to its end. ``known`` returns the sections of a large file that need not
-    be read; see `ingestd.sdk.ReadsSections`. None: everything is read.
+    The last batch is yielded only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that hold
+    records (None: all bytes). ``notices`` receives what was guessed or left out. Every cursor except the last has an
+    ``offset``, because the file was not yet read to its end. ``known`` returns the sections of a large file that need not be
+    read (None: everything is read); see `ingestd.sdk.ReadsSections`.
 
     Raises:
-        SourceUnavailable: the file changed meanwhile.
+        SourceUnavailable: the file changed while it was read.
         SourceBroken: the file as a whole can't be read in its format.
     """
     facts = _facts(opened, sha256)
@@ -190,7 +190,7 @@ def unchanged_batch(opened: OpenFile, sha256: str, cursor: Cursor | None) -> Bat
 def read_sample_file(
     path: Path, file_format: Format, *, notices: NoticeLog, find_end: FindEnd = lambda _: None
 ) -> Iterator[Batch]:
-    """Yield the whole file that a person named; a link is followed.
+    """Yield the batches of a whole file that a person named; a link is followed.
 
     Raises:
         SourceBroken: there is no such file, or it can't be read in this format.
@@ -208,16 +208,16 @@ def read_sample_file(
 def read_open_file(
     opened: OpenFile, file_format: Format, *, notices: NoticeLog, find_end: FindEnd = lambda _: None
 ) -> Iterator[Batch]:
-    """Yield the whole of an open file, and close it."""
+    """Yield the batches of a whole open file, and close the file."""
     with opened.file:
         end = find_end(cast("BinaryIO", opened.file))
         yield from read_batches(opened, opened.sha256(), file_format, notices=notices, end=end)
 
 
 def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """Yield the items, and make the next item in another thread meanwhile. At most one item is made in advance.
+    """Yield the items. Another thread makes the next item in advance, and never more than one.
 
-    An exception of ``items`` is raised at its place in the order. After this generator was closed, no item is made.
+    An exception of ``items`` is raised after the items before it. After this generator was closed, no further item is made.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read-ahead") as thread:
         following = thread.submit(next, items, None)
@@ -278,7 +278,7 @@ class _HashingFile:
 
     def hexdigest(self) -> str:
         while self._in_order and self.read(_BLOCK_BYTES):
-            pass  # what follows the records
+            pass  # hashes the bytes after the records
         if not self._in_order:
             self._file.seek(0)
             return hashlib.file_digest(self._file, "sha256").hexdigest()

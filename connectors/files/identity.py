@@ -1,4 +1,4 @@
-"""The identity of a file: what its status says about it, without opening it."""
+"""The identity of a file: the values of its status that show a change, without opening the file."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from connectors.mounts import has_change_time
 from ingestd.sdk import Cursor
 
 COMPARED_BYTES = 4 * 2**20
-"""Larger files are never compared by content only because their file system keeps no time of changes."""
+"""If a file system keeps no change times (ctime), only smaller files are compared by content. See `Identity.is_proof`."""
 
 
 class Identity(NamedTuple):
     """Device, inode, size in bytes, and times in nanoseconds since the epoch.
 
-    If only ``ctime_ns`` differs, the file was renamed, its permissions changed, or another file took its place with the inode,
-    the size and the time of the former one, as when an archive with fixed times is unpacked again. Only the content shows which
-    case it is. ``version``: the version that a server states, such as an ETag; empty for a file on disk.
+    If only ``ctime_ns`` differs, the file was renamed, its permissions changed, or another file replaced it. The other file
+    then has the same inode, size and time, for example if an archive with fixed times was unpacked again. Only the content
+    shows which case it is. ``version``: the version that a server states, such as an ETag; empty for a file on disk.
     """
 
     device: int
@@ -33,22 +33,22 @@ class Identity(NamedTuple):
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def has_same_content(self, other: Identity | None) -> bool:
-        """Return True if nothing suggests another content."""
+        """Return True if the identities are equal, so that nothing suggests different content."""
         return self == other
 
     def is_renamed(self, other: Identity) -> bool:
-        """Return True if ``other`` may be this file before it was renamed, which changes ``ctime_ns``."""
+        """Return True if ``other`` may be this file before a rename: only ``ctime_ns`` may differ."""
         return self[:4] == other[:4] and self.version == other.version
 
     def matches_cursor(self, cursor: Cursor | None) -> bool:
-        """Return True if the cursor is from a complete reading of the file, which did not change since then."""
+        """Return True if the cursor is from a complete reading, and the file did not change after that reading."""
         if cursor is None:
             return False
         expected = self.to_cursor(str(cursor.get("sha256")))
         return cursor == expected or ("repeated" in cursor and cursor == {**expected, "repeated": cursor["repeated"]})
 
     def to_cursor(self, sha256: str) -> dict[str, object]:
-        """Return the cursor of a reading to the end of the file."""
+        """Return the cursor of a complete reading of the file."""
         cursor = {**self._asdict(), "sha256": sha256}
         if not self.version:
             del cursor["version"]
@@ -56,7 +56,7 @@ class Identity(NamedTuple):
 
     @property
     def is_proof(self) -> bool:
-        """True if an equal identity proves an equal content, or the file is too large to be compared all the time.
+        """True if an equal identity proves equal content, or if the file is too large to be hashed at every check.
 
         The identity of a remote file has no device, and counts as a proof.
         """

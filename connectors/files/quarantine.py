@@ -1,7 +1,7 @@
 """The quarantine file: the rejected rows of a file, for a person to correct and drop again.
 
-The file is read back before it gets its name. If encoding or dialect cannot be detected from its rows, the rows are written
-again in UTF-8 with a byte order mark.
+The file is read back before it gets its name. If its rows are not recognised, because the encoding or the dialect can't be
+detected, the rows are written again in UTF-8 with a byte order mark.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from connectors.formats.ndjson.writer import encode_line
 from ingestd.sdk import Acknowledgement, SourceBroken
 
 _WITHOUT_ABSENT_FIELDS = frozenset({"excel", "fixed_width"})
-"""Formats in which no field is absent. In others, an absent field differs from an empty one, which CSV can't express."""
+"""Formats in which no field is absent. In other formats, absent and empty fields differ; CSV can't express this difference."""
 _BYTE_ORDER_MARKS = {
     "utf-16-le": codecs.BOM_UTF16_LE,
     "utf-16-be": codecs.BOM_UTF16_BE,
@@ -47,7 +47,7 @@ _BYTE_ORDER_MARKS = {
 
 
 class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
-    """``path`` holds ``rows`` rows; None: there is no such file.
+    """The result of `write_quarantine`. ``path``: the file with ``rows`` rows; None: there is no such file.
 
     ``sentence``: what a person should know; empty: nothing. ``missing``: the number of rejected entries without a row in
     the source file as it is now.
@@ -60,7 +60,7 @@ class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def remark(self) -> str:
-        """What a receipt says about the rows besides their number; empty: nothing."""
+        """What a receipt says about the rows in addition to their number; may be empty."""
         if not self.missing:
             return self.sentence
         missing = f"{self.missing} belong to an earlier content of the file; `ingestd rejected list` shows them."
@@ -103,9 +103,9 @@ def write_quarantine(
 
 
 def _publish(file: NewFile, target: RootedPath) -> RootedPath:
-    """Give the file its name, and return the name.
+    """Give the file the name ``target`` or a free variant, and return its path.
 
-    If an attempt before a crash left an equal file, return the name of that file.
+    If an attempt before a crash left an equal file, return the path of that file.
     """
     file.sync()
     content = _digest(os.dup(file.descriptor))

@@ -13,13 +13,13 @@ from ingestd.sdk import NOTICE, Acknowledgement, Rejected, counted
 
 SUFFIX = ".receipt.json"
 MOST_LISTED = 1_000
-"""The number of rejected rows that are listed. The quarantine file holds all of them."""
+"""The maximum number of rejected rows in a receipt. The quarantine file holds all rejected rows."""
 
 _OWN_FACTS = frozenset({"file.name", "file.stem", "file.path", "file.size", "file.mtime", "file.sha256", "file.owner"})
 
 
 class AcknowledgedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file from which everything is delivered or rejected. ``name`` is its path below the drop folder."""
+    """A file from which every record is delivered or rejected. ``name`` is its path below the drop folder."""
 
     name: str
     identity: Identity
@@ -30,8 +30,8 @@ class AcknowledgedFile(msgspec.Struct, frozen=True, kw_only=True):
 def build_receipt(file: AcknowledgedFile, *, disposition: str, quarantine: str = "", remark: str = "") -> bytes:
     """Return the receipt as JSON; its first line is the summary for people.
 
-    ``disposition``: a sentence on where the file is now. ``quarantine``: the path of its rejected rows. ``remark``: a sentence
-    about them.
+    ``disposition``: a sentence about where the file is now. ``quarantine``: the path of its rejected rows. ``remark``: a
+    sentence about the rejected rows.
     """
     acknowledgement = file.acknowledgement
     facts = acknowledgement.facts
@@ -69,7 +69,7 @@ def build_receipt(file: AcknowledgedFile, *, disposition: str, quarantine: str =
 
 
 def _summarize(file: AcknowledgedFile, *, disposition: str, quarantine: str, remark: str) -> str:
-    """Return the summary for people: what was read, where the file is, and what they should do."""
+    """Return the summary for people: what was read, where the file is, and what to do."""
     name, acknowledgement = file.name, file.acknowledgement
     if _is_known_content(acknowledgement):
         parts = [f"{name} has the same content as when it was read before; nothing had to be sent"]
@@ -93,7 +93,7 @@ def _summarize(file: AcknowledgedFile, *, disposition: str, quarantine: str, rem
 
 
 def _is_known_content(acknowledgement: Acknowledgement) -> bool:
-    """Return True if the reading found the same content as the one before, and therefore read no rows."""
+    """Return True if the content was the same as at the reading before, so no rows were read."""
     return not acknowledgement.records and not acknowledgement.facts
 
 

@@ -88,10 +88,7 @@ class RejectedRows:
             yield self._annotate(record, position, rejects)
 
     def _is_of_this_content(self, rejects: Sequence[Rejected]) -> bool:
-        """Return True if the position counts in this content.
-
-        The value of an entry may come from an earlier content of the file.
-        """
+        """Return True if the positions belong to the present content of the file, not to earlier content."""
         return all(reject.facts.get("file.sha256") == self._source.sha256 for reject in rejects)
 
     def _annotate(
@@ -121,18 +118,18 @@ class RejectedRows:
 
 
 class _RecordFinder:
-    """Finds records by position. Positions that are numbers must be looked up in the order of the file."""
+    """Finds records by position. Numeric positions must be requested in the order of the file."""
 
     def __init__(self, chunks: Iterator[RecordChunk]) -> None:
         self._chunks = chunks
         self._chunk: RecordChunk | None = None
         self._by_text: dict[str, tuple[Mapping[str, str | None], bool]] | None = None
-        """Records by their positions as text. The second result is True if positions in this file are numbers."""
+        """By position as text: the record, and whether positions in its chunk are numbers."""
 
     def find(self, position: Position, *, is_child: bool) -> Mapping[str, str | None] | None:
         if isinstance(position, str):
             record, has_number = self._find_by_text(position)
-            return None if has_number and not is_child else record  # the location of a group of rows is no position
+            return None if has_number and not is_child else record  # the text names a group of rows
         while self._chunk is None or not _reaches(self._chunk, position):
             self._chunk = next(self._chunks, None)
             if self._chunk is None:
@@ -144,9 +141,9 @@ class _RecordFinder:
         return None
 
     def _find_by_text(self, position: str) -> tuple[Mapping[str, str | None] | None, bool]:
-        """Find a record by a text position. Children, files with several members, and resubmitted rows have text positions.
+        """Return the record at a text position, and whether positions in its chunk are numbers.
 
-        Such positions have no order.
+        Children, files with several members, and resubmitted rows have text positions. Such positions have no order.
         """
         if self._by_text is None:
             self._by_text = {}
@@ -159,7 +156,7 @@ class _RecordFinder:
 
 
 def _record_position(position: Position) -> Position:
-    """Return the position of a record; the position of a child ends with its path."""
+    """Return the position of the record: for a child, the position without the child's path."""
     found = _OF_CHILD.fullmatch(position) if isinstance(position, str) else None
     return found["record"] if found else position
 
@@ -175,7 +172,7 @@ def _reaches(chunk: RecordChunk, position: int) -> bool:
 
 
 def _separated(record: Mapping[str, str | None], columns: Sequence[str]) -> Mapping[str, str | None]:
-    """Return the record; if its fields could not be separated, its text is in one column."""
+    """Return the record; if its fields could not be separated, return its text in the column `RAW_TEXT`."""
     return {RAW_TEXT: record["text"]} if _is_raw(record, columns) else record
 
 
@@ -184,7 +181,7 @@ def _is_raw(record: Mapping[str, str | None], columns: Iterable[str]) -> bool:
 
 
 def collect_columns(first: RecordChunk, acknowledgement: Acknowledgement) -> list[str]:
-    """Return the columns of the header and of the rejected rows, without the reserved ones."""
+    """Return the columns of the header and of the rejected rows, without the reserved columns."""
     columns = dict.fromkeys(first.records.columns)
     for reject in acknowledgement.rejects():
         columns.update(

@@ -1,9 +1,9 @@
-"""Resubmission: rejected rows that were corrected and dropped again, tied to their origins.
+"""Resubmission: rejected rows that were corrected and dropped again, with links to their origins.
 
 A quarantine file has four columns more than its source file. ``_reason``, ``_row`` and ``_field`` are for the person who
-corrects it. ``_origin`` is for ingestd: the references of the rejects, a fingerprint of the row as it was, and the file that it
-comes from. Rows with an ``_origin`` are resubmitted rows, whatever name their file has. They are never the whole content of a
-file.
+corrects the file. ``_origin`` is for ingestd: the references of the rejects, a fingerprint of the rejected row, and its source
+file. A row with an ``_origin`` is a resubmitted row, whatever name its file has. Resubmitted rows never count as the whole
+content of a file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ingestd.sdk import Position, Reject
 REASON, ROW, FIELD, ORIGIN = "_reason", "_row", "_field", "_origin"
 RESERVED = (REASON, ROW, FIELD, ORIGIN)
 PREAMBLE_FACTS = "_preamble"
-"""The column with the facts in the rows above the header of the origin, as JSON. It exists only if there are such facts."""
+"""The column with the facts in the rows above the origin's header, as JSON. It exists only if there are such facts."""
 RAW_TEXT = "_text"
 """The column that holds the text of a row if its fields could not be separated."""
 
@@ -69,18 +69,18 @@ def fingerprint(record: Mapping[str, str | None]) -> str:
 
 
 def encode_preamble(facts: Mapping[str, str]) -> str:
-    """Return the facts in the rows above a header as JSON; empty: there are none."""
+    """Return the facts in the rows above a header as JSON; empty if there are no such facts."""
     found = {name.removeprefix(PREAMBLE): text for name, text in facts.items() if name.startswith(PREAMBLE)}
     return json.dumps(found, ensure_ascii=False) if found else ""
 
 
 def has_preamble(first: RecordChunk) -> bool:
-    """Return True if a file with this first chunk has facts above its header, or the rows of such a file."""
+    """Return True if a file with this first chunk has facts above its header, or has rejected rows of such a file."""
     return PREAMBLE_FACTS in first.records.columns or bool(encode_preamble(first.facts))
 
 
 def decode_preamble(text: str | None) -> dict[str, str]:
-    """Return the facts in a cell; none if `encode_preamble` did not write the cell."""
+    """Return the facts in a cell; no facts if `encode_preamble` did not write the cell."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -89,10 +89,7 @@ def decode_preamble(text: str | None) -> dict[str, str]:
 
 
 def origin_name(name: str) -> str | None:
-    """Return the origin of the rejected rows in the file ``name``.
-
-    The result is None if no such file can have the name.
-    """
+    """Return the name of the source file if ``name`` is the name of a file with rejected rows; else None."""
     found = _NAME.fullmatch(name)
     return found["origin"] if found else None
 
@@ -110,7 +107,7 @@ def format_for(name: str, configured: str | Format | None, member: str) -> Forma
 
 
 def resubmitted_format(name: str, configured: str | Format | None) -> Format:
-    """Return the format of a file of rejected rows, which ingestd wrote, whatever format its origin has."""
+    """Return the format in which ingestd writes rejected rows to the file ``name``: NDJSON or CSV."""
     if any(name.lower().endswith(suffix) for suffix in Ndjson.suffixes):
         return configured if isinstance(configured, Ndjson) else Ndjson()
     if isinstance(configured, Csv):
@@ -131,7 +128,7 @@ def split_by_origin(chunks: Iterator[RecordChunk], name: str) -> Iterator[Record
 
 
 class _ResubmittedRows(msgspec.Struct):
-    """The rows of one origin."""
+    """The resubmitted rows of one source file."""
 
     kept: list[int] = msgspec.field(default_factory=list)
     positions: list[str] = msgspec.field(default_factory=list)
@@ -171,7 +168,7 @@ def _split(chunk: RecordChunk, default_origin: str, name: str) -> Iterator[Recor
 def _assign(
     by_origin: dict[str, _ResubmittedRows], record: Mapping[str, str | None], position: Position, default_origin: str
 ) -> tuple[_ResubmittedRows, RowOrigin | None, str]:
-    """Return the rows of a row's origin, the origin (None: an added row), and the position in words."""
+    """Return the rows of the row's source file, the row's origin (None: an added row), and its position in words."""
     origin = parse_origin(record.get(ORIGIN))
     rows = by_origin.setdefault(origin.name if origin else default_origin, _ResubmittedRows())
     rows.preamble = rows.preamble or decode_preamble(record.get(PREAMBLE_FACTS))

@@ -1,4 +1,4 @@
-"""Stability of files: for how long this process has observed each file unchanged. The time in a file's status can be wrong."""
+"""Stability of files: how long this process has observed each file unchanged, because the times of files can be wrong."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from connectors.files.identity import Identity
 
 
 class StabilityTracker:
-    """Records since when each file is unchanged.
+    """Records since when each file is unchanged. Performs no I/O: the times are parameters.
 
-    Pure: the times are parameters. ``now`` is in seconds since the epoch, and compared with the times of files only.
-    ``elapsed`` is monotonic: setting the clock does not change it. Without it, ``now`` is used.
+    ``now``: seconds since the epoch, compared only with the times of files. ``elapsed``: monotonic seconds, which a change of
+    the clock does not affect; None: ``now`` is used.
 
     At the first update (the daemon's start), a file that was not written for ``settle_seconds`` is stable at once. A file that
-    appears later, or has a time in the future, is stable only after it was observed unchanged for ``settle_seconds``. So is every
-    file if ``trusts_times`` is False, because the clock of another machine made its time.
+    appears later, or has a time in the future, is stable only after it was observed unchanged for ``settle_seconds``. If
+    ``trusts_times`` is False, this applies to all files, because the clock of another machine set their times.
     """
 
     def __init__(self, settle_seconds: float, *, trusts_times: bool = True) -> None:
@@ -25,7 +25,7 @@ class StabilityTracker:
         self._is_first = trusts_times
 
     def update(self, files: Mapping[str, Identity], now: float, *, elapsed: float | None = None) -> list[str]:
-        """Record the files that the folder holds now. Return the names of the stable ones."""
+        """Record the files that the folder holds now. Return the names of the stable files."""
         passed = now if elapsed is None else elapsed
         known, self._since, self._waiting = self._since, {}, []
         stable: list[str] = []
@@ -44,7 +44,7 @@ class StabilityTracker:
 
     @property
     def waiting(self) -> Sequence[str]:
-        """The files that were not stable at the last update; a later update does not change the list."""
+        """The files that were not stable at the last update. A later update makes a new list."""
         return self._waiting
 
     def seconds_left(self, name: str, elapsed: float) -> float | None:
@@ -55,7 +55,7 @@ class StabilityTracker:
     def next_seconds(self, elapsed: float) -> float | None:
         """Return in how many seconds the next file becomes stable; None if every file is stable.
 
-        The result is 0 if a file became stable after the last update, for example while others were read.
+        The result is 0 if a file became stable after the last update, for example while other files were read.
         """
         left = (self.seconds_left(name, elapsed) for name in self._waiting)
         return min((seconds for seconds in left if seconds is not None), default=None)

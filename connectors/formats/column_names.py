@@ -22,7 +22,7 @@ Columns = Annotated[
 Repeated = Annotated[
     Literal["refuse", "number"],
     Field(
-        description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number)."
+        description="A repeated column name: the file is not read (refuse), or the second is named `mass 2` (number)."
     ),
 ]
 
@@ -48,10 +48,10 @@ DEFAULT_NAMING = Naming()
 
 
 def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str, ...]:
-    """Return the columns' names, none empty and no two equal. ``file`` names the file in errors.
+    """Return a unique name for each column. ``file`` names the file in errors.
 
     Raises:
-        SourceBroken: a name is empty or occurs twice, and ``naming`` does not allow that.
+        SourceBroken: a name is empty or repeated, and ``naming`` does not allow this.
     """
     names = list(cells)
     nameless = [number for number, name in enumerate(names, start=1) if not name]
@@ -73,7 +73,7 @@ def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str,
 
 
 def joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the texts of each column in several header rows of equal length, joined by a space; equal ones count once."""
+    """Join the texts of each column in several header rows by a space; equal texts count once. The rows have equal lengths."""
     return [" ".join(dict.fromkeys(part for part in parts if part)) for parts in zip(*rows, strict=True)]
 
 
@@ -95,7 +95,7 @@ class UniqueNames:
         self._next: dict[str, int] = {}
 
     def add(self, name: str) -> str:
-        """Return the name; if it is taken, with the first number that makes it unique. The returned name is then taken, too."""
+        """Return the name; if it is taken, add the first number that makes it unique. The returned name is then taken."""
         unique, number = name, self._next.get(name, 2)
         while unique in self._taken:
             unique = f"{name} {number}"

@@ -1,4 +1,4 @@
-"""Packed files: gz, bz2, xz, zstd and zip members, unpacked while they are read, up to a limit."""
+"""Packed files: gz, bz2, xz, zstd, and members of zip files. They are unpacked while they are read, up to a limit."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ UNPACKING_ERRORS = (
     LookupError,
     struct.error,
 )
-"""What unpacking raises if the file, or the disk under it, is damaged."""
+"""The exceptions of unpacking if the file or its disk is damaged."""
 
 
 def is_disk_error(error: Exception) -> bool:
-    """Return True if the disk failed, and not the file. A damaged zip file has parts at places that no file has (EINVAL)."""
+    """Return True if the disk failed. EINVAL is no failure of the disk: a damaged zip file names offsets that can't exist."""
     return isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}
 
 
@@ -80,7 +80,7 @@ def is_zip(name: str) -> bool:
 
 
 def open_unpacked(file: BinaryIO, name: str) -> BinaryIO:
-    """Open the content of a gz, bz2, xz or zstd file. Reading raises `UNPACKING_ERRORS`, or `SourceBroken` if it is too large."""
+    """Open the content of a gz, bz2, xz or zstd file. Reading raises `UNPACKING_ERRORS`, or `SourceBroken` above the limit."""
     return cast("BinaryIO", _BoundedReader(_OPENERS[packed_suffix(name)](file), name, UNPACKED_BYTES))
 
 
@@ -158,15 +158,15 @@ class Packed(Format):
     def _without_format(self, members: Sequence[zipfile.ZipInfo]) -> Collection[str]:
         """Return the names of members that no format reads, such as a README.
 
-        None if ``member`` selects them, or if no format reads any member.
+        The result is empty if the option ``member`` is set, or if no format reads any member.
         """
         if self.member != "*":
             return ()
-        others = {info.filename: None for info in members if self._missing_format(info.filename)}  # in their order
+        others = {info.filename: None for info in members if self._missing_format(info.filename)}  # keeps their order
         return others.keys() if len(others) < len(members) else ()
 
     def _missing_format(self, member: str) -> str:
-        """Return why no format reads a member, as a sentence; empty if one does."""
+        """Return why no format reads a member, as a sentence; empty if a format reads the member."""
         try:
             self.inner_format(member)
         except SourceBroken as error:
@@ -213,7 +213,7 @@ class _BoundedReader:
 
 
 def _describe_others(names: Sequence[str]) -> str:
-    """Return a sentence on the members that are not read; empty if there are none."""
+    """Return a sentence about the members that are not read; empty if there are none."""
     if not names:
         return ""
     return f"No format reads its members {first_names(names, _NAMED)}, so only the other members were read."

@@ -1,6 +1,6 @@
 """JUnit: reports of tests in XML, each test case a record with its suites, status and properties.
 
-There is no standard; the elements are the elements that Ant, Maven, pytest, GoogleTest, Jest and CTest write.
+There is no standard. The format reads the elements that Ant, Maven, pytest, GoogleTest, Jest and CTest write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROOTS = {_SUITE, "testsuites"}
 _FAULTS = {"error": "error", "failure": "failed", "skipped": "skipped"}
 """Child elements that decide the status, the most severe first."""
 _PROPERTIES = 10_000
-"""The most properties that a test case and its suites have, because each test case repeats them."""
+"""The limit for the properties of a test case and its suites. Each test case repeats the properties of its suites."""
 _NOT_RUN = {"notrun", "disabled", "skipped"}
 
 
@@ -32,12 +32,12 @@ class JUnit(Format):
     type: Literal["junit"] = "junit"
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """Yield the test cases as records, at least one chunk. Positions are their numbers from 1.
+        """Yield the test cases as records, at least one chunk. Positions are the numbers of test cases from 1.
 
         Fields: ``suite`` (the names of its suites, joined by `` / ``), the attributes of the test case such as ``classname``,
         ``name`` and ``time``, ``status`` (passed, failed, error or skipped), ``message``, ``type`` and ``text`` of the element
-        that decided the status, and ``property.NAME`` for each property of the case. A property of its suites is used if the
-        case has no property of that name.
+        that decided the status, and ``property.NAME`` for each property. A property of a suite is used if the test case has no
+        property of that name.
 
         Raises:
             SourceBroken: the file is no well-formed XML, declares entities, is no report of tests, or has too many properties.
@@ -65,7 +65,7 @@ class JUnit(Format):
 
 
 def _is_kept(above: Sequence[Element], element: Element) -> bool:
-    """Return whether an element that ended is still needed: parts of a test case, and the properties of suites."""
+    """Return whether an element that ended is still needed: as a part of a test case, or as a property of a suite."""
     inside = any(local_name(one.tag) == _CASE for one in above)
     return inside or local_name(element.tag) in {"properties", "property"}
 

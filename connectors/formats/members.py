@@ -1,4 +1,4 @@
-"""The sentence on a path that leads nowhere: the existing members, and the most similar member. This module performs no I/O."""
+"""The sentence about a missing member of a path: the existing members, and the most similar member. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LISTED = 10
 
 
 class MemberNames:
-    """The names of the members that were met where a path ended, in order. Only the first thousand are kept."""
+    """The names of the members that exist instead of a missing member, in order; at most the first 1,000."""
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}
@@ -18,12 +18,12 @@ class MemberNames:
         return bool(self._names)
 
     def add(self, name: str) -> None:
-        """Note a name."""
+        """Add a name."""
         if len(self._names) < _KEPT:
             self._names[shortened(name)] = None
 
     def sentence(self, missing: str) -> str:
-        """Return the nearest name to ``missing`` and a list of all, as sentences with a leading space."""
+        """Return sentences with a leading space: the name most similar to ``missing``, and the first names of the list."""
         names = list(self._names)
         if not names:
             return " It is empty."

@@ -16,8 +16,8 @@ class NamesTooLong(ValueError):
 class NameLimit:
     """Counts the characters of the joined names of a record. ``length``: a function that returns the length of the record.
 
-    The joined name of a field holds the names of all objects around it. Without a limit, 100 KB with one long name need
-    gigabytes.
+    The joined name of a field holds the names of all objects around it. Without a limit, a record of 100 KB with one long name
+    can need gigabytes.
     """
 
     def __init__(self, length: Callable[[], int]) -> None:
@@ -29,13 +29,13 @@ class NameLimit:
         """Count the characters of the joined names in one element, before they are joined.
 
         Raises:
-            NamesTooLong: there are more than 16 times the length of the record and 1 MiB.
+            NamesTooLong: there are more characters than 1 MiB plus 16 times the length of the record.
         """
         self._count += characters
         if self._count > self._most == _FREE:  # most records need not be measured
             self._most += _REPEATED * self._length()
         if self._count > self._most:
             raise NamesTooLong(
-                f"has nested names of more than {self._most} characters together when they are joined by dots, the limit for a"
-                " record of this length. Shorten the outer names"
+                f"has nested names of more than {self._most} characters in total after they are joined by dots. This is the"
+                " limit for a record of this length. Shorten the outer names"
             )

@@ -19,17 +19,17 @@ _ANY_FOLDERS = re.compile(r"(?<![^/])\*\*/")
 
 
 def holds_no_data(base: str) -> bool:
-    """Return True if a file with this name, without folders, is hidden, incomplete, or of the system."""
+    """Return True if a file with this name, without folders, is hidden, incomplete, or belongs to the system."""
     return _NO_DATA.match(base) is not None
 
 
 def is_no_data_folder(base: str) -> bool:
-    """Return True if a folder with this name, without its parents, is hidden, a recycle bin, or of the system."""
+    """Return True if a folder with this name, without its parents, is hidden, a recycle bin, or belongs to the system."""
     return _NO_DATA_FOLDER.match(base) is not None
 
 
 def expand_glob(glob: str) -> Iterator[str]:
-    """Yield the glob, and its variants in which ``**/`` matches no folder. For `fnmatch`, ``**/`` always matches a slash."""
+    """Yield the glob and its variants without ``**/``, because ``**/`` needs at least one folder in `fnmatch`."""
     first, *others = _ANY_FOLDERS.split(glob)
     variants = [first]
     for piece in others:

@@ -1,8 +1,8 @@
 """Nested records, such as the items of a bill of materials: each has its own fields and the fields of the records around it.
 
 An own field keeps its name. A field of the record around it is ``parent.NAME``, a field of the next outer record is
-``parent.parent.NAME``. ``item.path`` joins the identifiers from the outermost record to this one by dots. This module performs
-no I/O.
+``parent.parent.NAME``. ``item.path`` joins the identifiers of all records from the outermost record to this record by dots.
+This module performs no I/O.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ ANYWHERE = "**/"
 PATH = "item.path"
 _PARENT = "parent."
 MOST_NESTED = 50
-"""The limit for records in records, because each record repeats the fields of the records around it."""
+"""The maximum depth of records in records. Each record repeats the fields of all records around it."""
 _REPEATED = 64
 _REPEATED_SIZE = 16 * 2**20
-"""The limit in bytes for all repeated fields of a tree. They may also be larger, up to `_REPEATED` times the own fields of the
-tree."""
+"""The limit for the size of all repeated fields of a tree is this size plus `_REPEATED` times the size of the own fields."""
 _CELL = 8
 
 ItemId = Annotated[
@@ -47,9 +46,7 @@ class NestedItem(msgspec.Struct, kw_only=True):
 
 
 def nested_name(records: str, item_id: str) -> str | None:
-    """Return the name of nested records, ``*`` for everything that has ``item_id``.
-
-    None if the path does not name nested records.
+    """Return the name of nested records, or ``*`` for everything that has ``item_id``; None for a path without ``**/``.
 
     Raises:
         ValueError: the settings contradict each other.
@@ -95,10 +92,10 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
             else:
                 yield {**fields, **({PATH: path} if item_id else {}), **outer.inherited}
             own_size += _size(fields)
-            repeated_size += outer.size  # a path is not longer than its identifiers
+            repeated_size += outer.size  # does not count the path, which is not longer than its identifiers
             if repeated_size > _REPEATED * own_size + _REPEATED_SIZE:
                 raise SourceBroken(
-                    f"{name}: the fields of records would be repeated in the records in them more than {_REPEATED} times"
+                    f"{name}: the fields of outer records would be repeated more than {_REPEATED} times in inner records"
                     " (records). Shorten the long texts of the outer records."
                 )
             if item.items:
@@ -114,7 +111,7 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
 
 
 class _ParentNames(dict[str, str]):
-    """The name of an inherited field by its name in the record around it. All records of a tree share these texts."""
+    """The name of an inherited field, by its name in the record around it. All records of a tree share these strings."""
 
     def __missing__(self, name: str) -> str:
         self[name] = f"{_PARENT}{name}"
@@ -124,8 +121,8 @@ class _ParentNames(dict[str, str]):
 class _Outer(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that a record inherits from the records around it.
 
-    ``size``: the size of the inherited fields. ``depth``: the number of records around it. ``rejected``: the number of the
-    record directly around it if that was rejected.
+    ``size``: the size of the inherited fields. ``depth``: the number of records around the record. ``rejected``: the number of
+    the record directly around it, if that record was rejected; else 0.
     """
 
     inherited: FieldTexts = {}

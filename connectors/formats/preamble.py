@@ -22,7 +22,7 @@ MOST_ROWS = 1000
 MOST_CHARACTERS = 2**16
 
 _MARKS = "#%!*/; \t"
-"""Characters that begin a comment in usual files."""
+"""Characters that often begin a comment."""
 _ASSIGNMENT = re.compile(r"([^:=]*[^:=\s])\s*[:=]\s*(.+)", re.DOTALL)
 
 

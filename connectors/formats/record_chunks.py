@@ -19,16 +19,16 @@ FieldTexts: TypeAlias = dict[str, str | None]
 
 
 class Unusable(msgspec.Struct, frozen=True):
-    """A record that is rejected. ``reason``: a sentence. ``record``: the fields that are kept of it."""
+    """A record that is rejected. ``reason``: a sentence. ``record``: the fields that are kept for the reject."""
 
     reason: str
     record: FieldTexts
 
 
 def make_chunks(records: Iterable[FieldTexts | Unusable], row: int = 0, *, rows: int = ROWS) -> Iterator[RecordChunk]:
-    """Yield records as chunks, at least one; ``row``: the number of the record before them.
+    """Yield records as chunks, at least one; ``row``: the number of the record before the first one.
 
-    The records before an error are yielded before it is raised. A record without a field has the field ``text``, which is empty.
+    The records before an error are yielded before the error is raised. A record without fields gets an empty field ``text``.
 
     Raises:
         SourceBroken: ``records`` raised it.

@@ -1,8 +1,8 @@
 """The format of a file: as configured, else by the suffix of its name.
 
-A new format has a package or a module beside this one, an entry point in ``pyproject.toml``, and a line here if a suffix
-selects it. The suffixes are listed here and not read from the classes, so that no format is imported before it is used.
-Installing another package must not change which files a folder reads, so its formats are selected by configuration only.
+A new format needs a package or a module in this folder, an entry point in ``pyproject.toml`` and, if a suffix selects it, a
+line here. The suffixes are listed here and not read from the classes, so that no format is imported before it is used. Formats
+of other packages are selected by configuration only, because an installation must not change which files a folder reads.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     "mat": (".mat",),
     "mf4": (".mf4",),
 }
-"""The formats that a folder reads only if its pattern or its format selects them. They may need an extra, or their files may be
-beside other files."""
+"""The formats that a folder reads only if its pattern or its format selects them: they may need an extra, or a folder may hold
+such files for other purposes."""
 
 SUFFIXES: Mapping[str, str] = {
     suffix: name for names in (_TABLES, _OTHERS) for name, suffixes in names.items() for suffix in suffixes
@@ -60,13 +60,13 @@ def resolve_format(
 ) -> Format:
     """Return the format of the file ``name``.
 
-    ``member``: a glob of the members that are read of a zip file. ``among``: the possible formats; empty: all formats.
+    ``member``: a glob for the members of a zip file that are read. ``among``: the possible formats; empty: all formats.
 
     Raises:
         SourceBroken: no format is configured, and the suffix of the name is not known.
     """
     if packed_suffix(name):
-        of_reqif = "*.reqif" if name.lower().endswith(".reqifz") and member == "*" else member  # beside pictures
+        of_reqif = "*.reqif" if name.lower().endswith(".reqifz") and member == "*" else member  # not its pictures
         return Packed(inner_format=lambda inner: resolve_format(inner, configured), member=of_reqif)
     if configured is not None:
         return configured_format(configured)

@@ -1,7 +1,7 @@
 """Text lines: a pattern with named groups reads each line, or each record of several lines.
 
-The patterns run in the regular expressions of polars (Rust). Their time is linear in the text, whatever the pattern. They have
-no look-around and no back-references.
+The patterns are regular expressions of polars (Rust), which have no look-around and no back-references. For every pattern, the
+time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _groups(pattern: str) -> list[str]:
     """Return the names of the groups of a pattern.
 
     Raises:
-        ValueError: it is no regular expression, or too large.
+        ValueError: ``pattern`` is no regular expression, or is too large.
     """
     try:
         found = pl.Series([], dtype=pl.String).str.extract_groups(pattern)
@@ -55,7 +55,7 @@ def _check_names(pattern: str) -> None:
 
 
 def _whole(pattern: str) -> str:
-    """Return a pattern that matches only a whole text, with a group around it that shows whether it matched."""
+    """Return a pattern that matches only a whole text. Its first group has a value if the pattern matched."""
     return rf"\A((?s:{pattern}))\z"
 
 
@@ -119,7 +119,7 @@ class TextLines(Format):
 
 
 class TextRecords:
-    """The records of text as UTF-8 that begins at a line. ``encoding`` is named in reasons."""
+    """Reads records from UTF-8 text that begins at the start of a line. ``encoding``: the name of the file's encoding."""
 
     def __init__(self, settings: TextLines, encoding: str) -> None:
         self._pattern = _whole(settings.pattern)
@@ -129,10 +129,10 @@ class TextRecords:
         self._encoding = encoding
 
     def complete_length(self, text: bytes) -> int:
-        """Return how many bytes are whole records. A record of several lines is whole once the next record begins."""
+        """Return the number of bytes in whole records. A record of several lines is whole when the next record begins."""
         if self._first is None:
             return text.rfind(b"\n") + 1
-        # Most records are short, and each line is searched again when it is read.
+        # The end is searched first: most records are short, and each line is searched again when it is read.
         tail = text.find(b"\n", len(text) - _TAIL_BYTES) + 1 if len(text) > _TAIL_BYTES else 0
         for begin in (tail, 0) if tail else (0,):
             if starts := self._starts(text[begin:], self._first):
@@ -140,13 +140,13 @@ class TextRecords:
         return 0
 
     def first_length(self, text: bytes) -> int:
-        """Return how many bytes are the first record; 0 if it is not whole."""
+        """Return the number of bytes of the first record; 0 if this record is not whole."""
         if self._first is None:
             return text.find(b"\n") + 1
         return next(iter(self._starts(text, self._first)), 0)
 
     def _starts(self, text: bytes, first: str) -> list[int]:
-        """Return the offsets after the first line at which records of several lines begin. Only lines with a line end count."""
+        """Return the offsets above 0 at which records of several lines begin. Only lines with a line end are searched."""
         lines = text[: text.rfind(b"\n") + 1].split(b"\n")[:-1]
         ends = accumulate(len(line) + 1 for line in lines)
         begins = self._begins([decode_line(line) for line in lines], first)
@@ -159,7 +159,7 @@ class TextRecords:
         return pl.Series(texts, dtype=pl.String).str.contains(first).to_list()
 
     def read(self, block: bytes, location: RecordLocation) -> tuple[RecordChunk, int]:
-        """Return the records of a block of whole lines, which begins after ``location``, and how many lines were ignored."""
+        """Return the records of a block of whole lines, and the number of ignored lines. The block begins at ``location``."""
         lines = [decode_line(line) for line in block.removesuffix(b"\n").split(b"\n")]
         rejects: list[Reject] = []
         pieces: list[_TextRecord] = []
@@ -224,18 +224,18 @@ class _TextRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ignored_notice(lines: int) -> str:
-    """Return the sentence on ignored lines; empty if there are none."""
+    """Return the sentence about ignored lines; empty if there are none."""
     return f"Ignored lines that pattern does not match (unmatched): {lines}." if lines else ""
 
 
 def _skip_record(
     file: TextFile, buffer: bytes, location: RecordLocation, records: TextRecords
 ) -> tuple[RecordChunk, bytes]:
-    """Reject a record above the size limit to its end, and return the bytes that were read beyond it."""
+    """Reject a record above the size limit, skip to its end, and return the bytes that were read after it."""
     shown = shown_text(decode_line(buffer[:SHOWN]))
     offset, row, more = location.offset, location.row, buffer
     while not (end := records.first_length(buffer)) and more:
-        # The line feed of the last line stays in the buffer, which shows that its beginning was skipped.
+        # The line feed before the last line stays in the buffer: only a line after a line feed can begin the next record.
         last = buffer.rfind(b"\n")
         count = last if last >= 0 and len(buffer) - last <= RECORD_BYTES else len(buffer)
         offset, row = offset + count, row + buffer.count(b"\n", 0, count)

@@ -1,9 +1,8 @@
-"""The end of the last reading: the time or number up to which records were read, and the records at this boundary.
+"""The end of the last reading: the time or number up to which records were read, and the known records at this boundary.
 
-The service sends the records at the boundary again.
-
-A service returns the records since a time, including records of that time itself. Such a record may be new, so the cursor names
-the records that were read: by a digest of their text, so that a record that changed within the same time counts as new, too.
+A service returns the records since a time, including records of this time itself, so it sends the records at the boundary
+again. Some of these records may be new. So the cursor has digests of the records that were read. A record that changed within
+the same time has another digest, and counts as new, too.
 """
 
 from __future__ import annotations
@@ -16,14 +15,11 @@ from connectors.http.spool import Block, Spool, Stored, digest_of
 from ingestd.sdk import Cursor
 
 MOST = 10_000
-"""If there are more such records, the cursor names none: they are read again, and found to be unchanged."""
+"""If there are more records at the boundary, the cursor has no digests. The records are then read again without effect."""
 
 
 class Boundary:
-    """The boundary between read and new records; it moves on with each block.
-
-    ``cursor``: the stored cursor; empty: the beginning.
-    """
+    """The boundary between read and new records, which moves with each block. ``cursor``: the stored cursor; may be empty."""
 
     def __init__(self, cursor: Cursor, *, overlap: float) -> None:
         seen = cursor.get("seen")
@@ -35,11 +31,11 @@ class Boundary:
 
     @property
     def asked(self) -> str:
-        """Return from where records are requested; empty: from the beginning."""
+        """The time or number from which on records are requested; empty: all records."""
         return back(self._last, self._overlap) if self._last else ""
 
     def divide(self, spool: Spool) -> list[Stored]:
-        """Return the records that were not read before, in the order of their changes."""
+        """Return the records that were not read before, sorted by change time or number."""
         fresh: list[Stored] = []
         for stored in spool.stored:
             digest = digest_of(spool.text(stored)) if self._seen else ""
@@ -50,12 +46,12 @@ class Boundary:
         return sorted(fresh, key=_order)
 
     def new_faults(self, faulty: Sequence[Faulty]) -> list[Faulty]:
-        """Return the unusable records that were not rejected before."""
+        """Return the faulty records that were not rejected before."""
         self._faults = [one.digest for one in faulty][:MOST]
         return [one for one in faulty if one.digest not in self._seen]
 
     def pass_over(self, block: Block) -> dict[str, object]:
-        """Move to the end of a block of `divide`, and return the members of the cursor after it."""
+        """Move the boundary to the end of a block of records of `divide`. Return the members of the cursor after it."""
         if block:
             newest = block[-1][0].change
             if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):

@@ -1,4 +1,4 @@
-"""All pages of one reading, collected into a spool, and whether they can be all records."""
+"""Collects all pages of one reading into a spool, and checks whether records may be missing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SHOWN_BYTES = 1000
 
 
 class Faulty(msgspec.Struct, frozen=True):
-    """A record that can't be used, with the digest of its text."""
+    """A record that can't be used, and the digest of its text."""
 
     digest: str
     reject: Reject
 
 
 class Collected(msgspec.Struct, kw_only=True):
-    """The result of a reading. ``totals``: the total numbers of records that its pages stated."""
+    """The result of a reading. ``totals``: the different total counts of records that the pages stated."""
 
     pages: int = 0
     bytes: int = 0
@@ -35,10 +35,7 @@ class Collected(msgspec.Struct, kw_only=True):
     faulty: list[Faulty] = msgspec.field(default_factory=list)
 
     def is_complete(self, keys: Iterable[str]) -> bool:
-        """Return whether no record can be missing although records may move between pages.
-
-        ``keys``: the keys that were found.
-        """
+        """Return whether all records were read, although records may move between pages. ``keys``: the found keys."""
         distinct = len(set(keys)) + len(self.faulty)
         return self.pages == 1 or self.totals == {self.records} == {distinct}
 
@@ -54,12 +51,12 @@ async def collect(
 ) -> Collected:
     """Read the pages into ``spool``.
 
-    ``extra``: parameters of this reading. ``first``: the first page, if it was received already. ``most_pages``: end after this
-    number of pages.
+    ``extra``: query parameters of this reading. ``first``: the first page, if it was received already. ``most_pages``: the
+    maximum number of pages to read.
 
     Raises:
-        SourceUnavailable: a page can't be had now.
-        SourceBroken: a page is not as configured, or a limit is exceeded.
+        SourceUnavailable: a page is not available now.
+        SourceBroken: a page does not fit the configuration, or a limit is exceeded.
     """
     paging, found = Paging(options), Collected()
     shown = display(options.url)

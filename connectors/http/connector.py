@@ -1,4 +1,4 @@
-"""The http connector: one reading at a time, on a schedule, of all records or of those since the last reading."""
+"""The http connector: reads all records, or the records since the last reading, on a schedule."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 _SAMPLE = 100
 _MOST_VALIDATORS = 100
-"""If a reading has more pages, the cursor holds no validators, because it would become large."""
+"""If a reading has more pages, the cursor holds no validators, so that the cursor stays small."""
 _MOVED = "The records of {url} moved between its pages during the reading, so no entry was removed. The next reading tries again."
 
 
 class HttpConnector(Connector):
-    """A resource of an HTTP service. The one partition is named after the path of its address."""
+    """A resource of an HTTP service. The only partition has the path of the resource's URL as name."""
 
     Options: ClassVar[type[HttpOptions]] = HttpOptions
     options: HttpOptions
@@ -61,11 +61,11 @@ class HttpConnector(Connector):
         self._notice = ""
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the one partition, without a request."""
+        """Return the only partition. This sends no request."""
         return [Partition(name=self._name(), snapshot=self.options.mode == "snapshot", deletes=self.options.deletes)]
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield the records after the last page has arrived: a lost connection leaves no partial reading."""
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
+        """Yield the records after the last page has arrived, so that a lost connection causes no partial reading."""
         known = cursor if cursor is not None and not self._forgotten and cursor.get("of") == self._identity() else {}
         with closing(Spool()) as spool:
             yield from self._snapshot(spool, known) if self.options.since is None else self._incremental(spool, known)
@@ -98,26 +98,26 @@ class HttpConnector(Connector):
             yield Step(name=name, outcome="failed", sentence=str(error))
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
-        """Return a sentence: only the schedule starts a reading, or the service refused the credentials."""
+        """Return a sentence about the schedule, or about refused credentials; None if ``name`` is not the partition."""
         if name != self._name():
             return None
-        return self._refused or f"{display(self.options.url)} is read when its schedule says so, {self.options.mode}."
+        return self._refused or f"{display(self.options.url)} is read on its schedule (mode: {self.options.mode})."
 
     def notices(self) -> Iterable[str]:
-        """Return what the last reading could not decide."""
+        """Return a sentence if the last reading could not detect removed records."""
         return [self._notice] if self._notice else []
 
     def reset(self) -> None:
-        """Have the next pass read everything, and try refused credentials again; an operator requested that."""
+        """Read everything at the next reading, also with refused credentials. An operator requested this."""
         self._forgotten = True
         self.resume()
 
     def resume(self) -> None:
-        """Try again at the next pass although the service refused the credentials."""
+        """Try refused credentials again at the next reading."""
         self._refused = ""
 
     def interrupt(self) -> None:
-        """End a running request soon."""
+        """Cancel a running request."""
         self._interrupted = True
         task = self._task
         if task is not None:
@@ -144,10 +144,7 @@ class HttpConnector(Connector):
             yield dataclasses.replace(batch, partial=not is_whole, cursor=end if batch.last else batch.cursor)
 
     async def _ask(self, pages: Sequence[Validator]) -> tuple[bool, PageResponse | None]:
-        """Return whether the service has the same pages as in the last reading.
-
-        Also return the first page, if it is a new one.
-        """
+        """Return whether all pages are unchanged since the last reading, and the first page if it has changed."""
         for number, page in enumerate(pages):
             response = await self._exchange.get(page["target"], conditions(page))
             if response.status != 304:
@@ -155,7 +152,7 @@ class HttpConnector(Connector):
         return True, None
 
     def _finds_again(self, chosen: Sequence[Stored]) -> bool:
-        """Read all pages once more and return whether they have the same keys."""
+        """Read all pages again, and return whether they have the same keys as ``chosen``."""
         with closing(Spool()) as second:
             self._collect(second, {})
             return {one.key for one in second.stored} == {one.key for one in chosen}
@@ -189,10 +186,9 @@ class HttpConnector(Connector):
         cursor: Cursor,
         cursor_after: Callable[[Block], Cursor],
     ) -> Iterator[Batch]:
-        """Yield at least one batch.
+        """Yield the chosen records and the rejections in at least one batch.
 
-        ``cursor``: the cursor at the begin. ``cursor_after`` is called with each block in order, and returns the cursor after
-        it.
+        ``cursor``: the cursor before the first block. ``cursor_after`` returns the cursor after a block; it is called in order.
         """
         facts = {"http.url": display(self.options.url)}
         rejects = tuple(one.reject for one in faulty)
@@ -214,7 +210,7 @@ class HttpConnector(Connector):
             yield dataclasses.replace(pack([], cursor=cursor_after([]), facts=facts), rejects=rejects)
 
     def _placed(self, chunk: RecordChunk, block: Block) -> RecordChunk:
-        """Return the chunk with keys as positions, if there are keys."""
+        """Return the chunk, with the keys as positions if the option ``key`` is set."""
         if not self.options.keys:
             return chunk
         keys = [block[number - 1][0].key for number in chunk.positions]
@@ -224,7 +220,7 @@ class HttpConnector(Connector):
         return self._run(lambda: collect(self.options, self._exchange, spool, extra, **more))
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run requests to their end, in a loop and on connections of their own: nothing is open between readings."""
+        """Run requests in a new event loop, and close the connections, so that nothing is open between readings."""
         if self._refused:
             raise AccessRefused(self._refused)
 
@@ -255,12 +251,12 @@ class HttpConnector(Connector):
         return parts.path.strip("/") or str(parts.hostname)
 
     def _identity(self) -> str:
-        """Return what a cursor belongs to."""
+        """Return a digest of the options that a cursor depends on."""
         return digest_of(json.dumps(self.options.identity(), sort_keys=True).encode())
 
 
 def _storable(validators: Sequence[Validator | None]) -> list[Validator]:
-    """Return the validators for a cursor: all of them, or none."""
+    """Return the validators for a cursor; none if a page has no validator, or if there are too many pages."""
     known = [validator for validator in validators if validator is not None]
     return known if len(known) == len(validators) <= _MOST_VALIDATORS else []
 

@@ -1,4 +1,4 @@
-"""One request and its response: bounded in time and size, to one service only, with its credentials."""
+"""Requests to one service with its credentials, and responses that are bounded in time and size."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.sdk.tls import describe, find_tls_error, tls_fault
 
 Validator: TypeAlias = Mapping[str, str]
-"""``target``, the address of a page without secrets, and its ``etag`` or its time of change ``modified``."""
+"""``target``: the URL of a page without secrets. ``etag`` or ``modified``: the page's ETag or Last-Modified header."""
 
 PAGE_BYTES = 64 * 2**20
-"""The most bytes of a page, unpacked."""
+"""The maximum size of a page in bytes, unpacked."""
 
 _APART_SECONDS = 60
-"""A time of change counts in seconds. A later change within the same second would have the same time (RFC 9110, 8.8.2.2)."""
+"""The minimum age of a Last-Modified time. A younger page may change again within the same second (RFC 9110, 8.8.2.2)."""
 _REDIRECTS = 5
 _WAITS = 3
 _LONGEST_WAIT_SECONDS = 60.0
@@ -38,12 +38,12 @@ _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 
 
 class AccessRefused(SourceBroken):
-    """The service refused the credentials; another attempt may lock the account."""
+    """The service refused the credentials. Another attempt may lock the account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageResponse:
-    """A response with a page, or ``status`` 304 without one. ``headers`` have names in lower case; ``url`` is without secrets."""
+    """A response with a page, or with ``status`` 304 and no page. ``url``: without secrets. ``headers``: by lower-case name."""
 
     url: str
     status: int
@@ -63,13 +63,13 @@ class PageExchange:
         self._options = options
         self._origin = origin(options.url)
         self._token = ""
-        """The token of the OAuth 2 server; empty: the next request fetches one."""
+        """The token of the OAuth 2 server; empty: the next request fetches a token."""
         self._client: httpx.AsyncClient | None = None
 
     async def get(self, url: str, conditions: Mapping[str, str]) -> PageResponse:
-        """Request ``url``. The configured parameters that it lacks are added. ``conditions``: headers such as If-None-Match.
+        """Request ``url`` and the configured parameters that it lacks. ``conditions``: headers such as If-None-Match.
 
-        Waits at most a minute, three times, if the service asks for that.
+        If the service requests a wait (Retry-After), wait up to three times, each time at most one minute.
 
         Raises:
             SourceUnavailable: the service does not respond now, or its response has no data.
@@ -113,7 +113,7 @@ class PageExchange:
         headers = {name: value.get_secret_value() for name, value in options.headers.items()}
         headers |= {"accept": "application/json", "accept-encoding": "gzip", **conditions}
         headers |= await self._credentials()
-        # A link to the next page may have another value of a configured parameter, such as a number of a page.
+        # A link to the next page may have its own value of a configured parameter, such as a page number. This value is kept.
         configured = httpx.QueryParams({name: value.get_secret_value() for name, value in options.params.items()})
         params = configured.merge(httpx.URL(url).params)
         request = self._opened().build_request("GET", httpx.URL(url).copy_with(params=params), headers=headers)
@@ -136,7 +136,7 @@ class PageExchange:
     async def _fetch_token(self, auth: OAuthClientAuth) -> str:
         form = {"grant_type": "client_credentials"} | ({"scope": auth.scope} if auth.scope else {})
         headers = {
-            # RFC 6749, section 2.3.1, requires the encoding of form values: otherwise a colon or a % would be misread.
+            # RFC 6749, section 2.3.1, requires form encoding, because a plain colon or % would be misread.
             "authorization": _basic(quote_plus(auth.client_id), quote_plus(auth.client_secret.get_secret_value())),
             "accept": "application/json",
         }
@@ -193,7 +193,7 @@ class PageExchange:
 
 
 def validator_of(target: str, response: PageResponse) -> Validator | None:
-    """Return the validator of a page; None if the service sends none that is certain."""
+    """Return the validator of a page; None if the service sends no reliable validator."""
     etag = response.headers.get("etag", "").strip()
     if etag:
         return {"target": target, "etag": etag}
@@ -212,12 +212,12 @@ def conditions(validator: Validator) -> dict[str, str]:
 
 
 def display(url: str) -> str:
-    """Return an address for people: without its query, which may hold secrets."""
+    """Return a URL for messages, without the query, which may hold secrets."""
     return url.split("?", 1)[0]
 
 
 def origin(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port."""
+    """Return scheme, host and port of a URL."""
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -231,7 +231,7 @@ def _basic(user: str, password: str) -> str:
 
 
 async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
-    """Return the body without a byte order mark, unpacked in pieces, so that a small packed body can't fill the memory."""
+    """Return the unpacked body without a byte order mark. The size is checked for each piece, to bound the memory."""
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in {"identity", "gzip", "x-gzip"}:
         raise SourceBroken(f"{shown} sends its pages as {coding!r} although only gzip was offered.")
@@ -270,13 +270,13 @@ def _checked(response: PageResponse) -> PageResponse:
     kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind in {"text/html", "application/xhtml+xml"} or response.body.lstrip()[:1] == b"<":
         raise SourceUnavailable(
-            f"{url} responded with a page for people ({kind or 'no type'}) instead of JSON: probably a login page. Check auth."
+            f"{url} responded with an HTML page ({kind or 'no type'}) instead of JSON: probably a login page. Check auth."
         )
     return response
 
 
 def _retry_after(response: PageResponse) -> float | None:
-    """Return the seconds for which a service asks for a wait; None if it does not."""
+    """Return the wait in seconds that a service requests by Retry-After; None if it requests no wait."""
     if response.status not in {429, 503}:
         return None
     text = response.headers.get("retry-after", "").strip()

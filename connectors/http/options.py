@@ -82,7 +82,7 @@ class HeaderAuth(ConnectorOptions):
 
 
 class OAuthClientAuth(ConnectorOptions):
-    """A token of an OAuth 2 server, by client credentials; it is requested again when it ends or is refused."""
+    """A token of an OAuth 2 server, by client credentials. A new token is requested after the service refuses the token."""
 
     type: Literal["oauth2-client"]
     token_url: _Url = Field(description="The address at which the authorization server issues tokens.")
@@ -100,7 +100,7 @@ class SinceOptions(ConnectorOptions):
     param: Text = Field(
         description="The query parameter that takes the time or number, such as modified_since or $filter."
     )
-    field: Text = Field(description="The field of a record with its time or number of change; nested names by dots.")
+    field: Text = Field(description="The field with the time or number of a record's change; nested names by dots.")
     value: str = Field(
         default="{since}", description="The value of the parameter; {since} is replaced, as in Modified ge {since}."
     )
@@ -158,8 +158,8 @@ class HttpOptions(ConnectorOptions):
     key: Texts | None = Field(
         default=None,
         description=(
-            "The field, or the fields, that identify a record; nested names by dots. A record that two pages hold is then read"
-            " once, and `ingestd trace` names it. deletes: remove with several pages needs it."
+            "The field, or the fields, that identify a record; nested names by dots. With a key, a record on two pages is read"
+            " once, and `ingestd trace` shows the key. Required for deletes: remove with several pages."
         ),
     )
     deletes: Literal["keep", "remove"] = Field(
@@ -207,16 +207,16 @@ class HttpOptions(ConnectorOptions):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the fields of the key; empty if there is none."""
+        """The fields of the option ``key``; empty if there is none."""
         return as_tuple(self.key)
 
     @property
     def paging(self) -> PagingOptions:
-        """Return the settings of the pages."""
+        """The settings of the option ``page``."""
         return self.page if isinstance(self.page, PagingOptions) else PagingOptions(type=self.page)
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that a cursor depends on: without secrets and limits."""
+        """Return the options that a cursor depends on. Secrets and limits are not among them."""
         return self.model_dump(
             mode="json",
             include={"url", "records", "page", "mode", "since", "key", "deletes", "total"},

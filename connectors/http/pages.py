@@ -1,4 +1,4 @@
-"""A page as JSON: its records as they are written, and the address of the next page for each kind of paging."""
+"""Pages of JSON: the exact text of each record, and the URL of the next page for each kind of paging."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ODATA_RECORDS = ("value", "d.results", "d")
 
 
 class PageDocument:
-    """The body of a page. ``records``: the path of the array; empty: the document itself, or the array of OData."""
+    """The body of a page. ``records``: the path of the array of records; empty: the whole document, or the array of OData."""
 
     def __init__(self, response: PageResponse, records: str, *, odata: bool = False) -> None:
         self._response = response
@@ -47,7 +47,7 @@ class PageDocument:
 
         Raises:
             SourceUnavailable: the body is empty.
-            SourceBroken: it is no JSON, ends in its middle, or has no such array.
+            SourceBroken: the body is no JSON, is truncated, or has no array at this path.
         """
         first = self._response.body.lstrip()[:1]
         if not first:
@@ -60,7 +60,7 @@ class PageDocument:
         yield from Items(text, self._response.url, self._path.split(".") if self._path else ())
 
     def text(self, path: str) -> str | None:
-        """Return the text of a member, as written if it is a number; None if it is missing, or neither text nor a number."""
+        """Return a text, or the exact text of a number; None if the member is missing or has another type."""
         raw = self._raw(path)
         if raw is None:
             return None
@@ -73,12 +73,12 @@ class PageDocument:
         return value if isinstance(value, str) else bytes(raw).decode()
 
     def number(self, path: str) -> int | None:
-        """Return a member that counts something; None if it is missing or not a count."""
+        """Return a member that is a count; None if the member is missing or not a count."""
         text = self.text(path)
         return int(text) if text is not None and text.isdecimal() and len(text) < 16 else None
 
     def _raw(self, path: str) -> msgspec.Raw | None:
-        """Return the JSON text of a member; a name that contains dots, as OData has them, is found, too."""
+        """Return the JSON text of a member. Names that contain dots, as in OData, are found, too."""
         return _member(msgspec.Raw(self._response.body), path.split("."))
 
     def _is_array(self, path: str) -> bool:
@@ -87,7 +87,7 @@ class PageDocument:
 
 
 class Paging:
-    """Finds the next page. ``target``: the address of a page without the configured parameters."""
+    """Computes the URL of the next page. ``target``: the URL of a page without the configured parameters."""
 
     def __init__(self, options: HttpOptions) -> None:
         self._options = options
@@ -96,7 +96,7 @@ class Paging:
         self._number = self._page.first
 
     def first(self, extra: Mapping[str, str]) -> str:
-        """Return the address of the first page, with ``extra`` parameters; the counting begins anew."""
+        """Return the URL of the first page with the parameters ``extra``, and reset the counts of pages and records."""
         self._records, self._number = 0, self._page.first
         params = dict(extra)
         if self._page.size is not None:
@@ -108,10 +108,10 @@ class Paging:
         return _with(_without(self._options.url, self._options.params), params)
 
     def next(self, target: str, response: PageResponse, document: PageDocument, records: int) -> str | None:
-        """Return the address after the page at ``target``, which had ``records`` records; None at the end.
+        """Return the URL of the page after ``target``, a page with ``records`` records; None if ``target`` is the last page.
 
         Raises:
-            SourceBroken: the member that should lead to the next page is not an address.
+            SourceBroken: the member that should have the URL of the next page is not a URL.
         """
         kind, page = self._page.type, self._page
         self._records += records
@@ -129,7 +129,7 @@ class Paging:
         return self._without_configured(urljoin(target, found)) if found else None
 
     def total(self, document: PageDocument) -> int | None:
-        """Return the number of all records, if the page has it."""
+        """Return the total number of records that the page states; None if it states none."""
         paths = (self._options.total,) if self._options.total else ODATA_TOTAL
         return next((number for path in paths if (number := document.number(path)) is not None), None)
 
@@ -151,7 +151,7 @@ class Paging:
         return None
 
     def _without_configured(self, url: str) -> str:
-        """Remove the configured values, which are secrets, from an address that may be stored. Other values are the service's."""
+        """Remove the configured values, which are secrets, from a URL that may be stored. Values of the service are kept."""
         given = httpx.URL(url).params
         return _without(
             url,
@@ -177,7 +177,7 @@ def _with(url: str, params: Mapping[str, str]) -> str:
 
 
 def _link(header: str) -> str | None:
-    """Return the target of rel=next in a Link header (RFC 8288)."""
+    """Return the target of rel=next in a Link header (RFC 8288); None if there is none."""
     for found in _LINK.finditer(header):
         rel = _REL.search(found[2])
         if rel is not None and "next" in rel[1].lower().split():

@@ -1,4 +1,4 @@
-"""The field that orders changes: times and numbers, compared exactly and requested as the service wrote them."""
+"""The change field of records: a time or number, compared exactly, and sent in requests in the service's own form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from ingestd.sdk import parse_time
 
 Rank: TypeAlias = tuple[Decimal, str]
-"""A value that can be compared: seconds since the epoch, or the number; and its kind, ``time`` or ``number``."""
+"""A comparable value: seconds since the epoch or the number, and the kind (``time`` or ``number``)."""
 
 _NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?")
 _FRACTION = re.compile(r"[.,](\d+)")
@@ -25,7 +25,7 @@ class NoRank(ValueError):
 
 
 class ChangeMark(msgspec.Struct, frozen=True):
-    """The value of a record's field of change, as the service wrote it, and its rank."""
+    """The value of the field that orders a record's changes, as the service wrote it, and its rank."""
 
     text: str
     rank: Rank
@@ -34,7 +34,7 @@ class ChangeMark(msgspec.Struct, frozen=True):
 def read_change(text: str | None) -> ChangeMark:
     """Return the value of a field: an ISO 8601 time or date (without a zone: UTC), or a decimal number.
 
-    Digits beyond microseconds count.
+    Fractions of a second keep all their digits, also those after the sixth.
 
     Raises:
         NoRank: the value is neither a time nor a number.
@@ -55,7 +55,7 @@ def read_change(text: str | None) -> ChangeMark:
 
 
 def back(text: str, overlap: float) -> str:
-    """Return the value that is ``overlap`` seconds (or units of the number) before ``text``, in the same form."""
+    """Return ``text`` minus ``overlap`` (seconds, or units of the number), in the same form. A date goes back whole days."""
     if not overlap:
         return text
     change = read_change(text)

@@ -1,4 +1,4 @@
-"""The records of one reading, in a temporary file, until it is known that the reading is whole."""
+"""The records of one reading, in a temporary file until the last page has arrived."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from ingestd.sdk.formats.record_chunk import BLOCK_BYTES
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in the file.
-
-    ``key``: its key as ``id=7``, or empty. ``change``: its value of the field `since`, if that was read.
-    """
+    """A record in the file. ``key``: such as ``id=7``, or empty. ``change``: the change mark; None without ``since``."""
 
     offset: int
     size: int
@@ -31,7 +28,7 @@ Block: TypeAlias = list[tuple[Stored, bytes]]
 
 
 class Spool:
-    """Records as JSON text; their offsets are in memory, about 200 bytes for each."""
+    """Records as JSON text. Offsets and keys are in memory, about 200 bytes for each record."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -43,7 +40,7 @@ class Spool:
         self._file.close()
 
     def add(self, text: bytes, *, number: int, key: str, change: ChangeMark | None = None) -> None:
-        """Store the record with the ``number`` of its place in the reading."""
+        """Store a record. ``number``: the number of the record in the reading, from 1 on."""
         self._file.write(text)
         stored = Stored(offset=self._size, size=len(text), number=number, key=key, change=change)
         self.stored.append(stored)
@@ -55,7 +52,7 @@ class Spool:
         return self._file.read(stored.size)
 
     def blocks(self, chosen: Sequence[Stored]) -> Iterator[Block]:
-        """Yield the chosen records in their order, with their texts, in blocks of some MiB; no block is empty."""
+        """Yield the chosen records with their texts, in order, in non-empty blocks of some MiB."""
         block: Block = []
         size = 0
         for stored in chosen:

@@ -1,4 +1,4 @@
-"""The log connector: files that only grow, read as they are written, through every kind of rotation."""
+"""The log connector: reads files that only grow while they are written, and follows every kind of rotation."""
 
 from connectors.log.connector import LogConnector
 from connectors.log.options import LogOptions

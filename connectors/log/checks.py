@@ -16,7 +16,7 @@ _NAMED = 5
 def run_checks(
     folder: LogFolder, names: LogNames, options: LogOptions, format_for: Callable[[str], object]
 ) -> Iterator[Step]:
-    """Yield the result of each check in order. If the folder can't be listed, that is the only result."""
+    """Yield the results of the checks in order. If the folder can't be listed, this is the only result."""
     try:
         files = folder.files()
     except SourceUnavailable as error:

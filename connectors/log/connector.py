@@ -1,4 +1,4 @@
-"""The log connector: reads each log from its last position, whatever was renamed meanwhile."""
+"""The log connector: continues each log at the cursor, also if files were renamed since the last reading."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ingestd.sdk import (
 
 
 class LogConnector(Connector):
-    """Files that grow. A partition is a log with its rotated files, named by its file. It yields only new rows."""
+    """Files that grow. A partition is a log with its rotated files, and has the name of the log's file."""
 
     Options: ClassVar[type[LogOptions]] = LogOptions
     options: LogOptions
@@ -58,13 +58,13 @@ class LogConnector(Connector):
 
     @classmethod
     def claims(cls, options: LogOptions, base: Path) -> Sequence[FileClaim]:
-        """Return the logs and their rotated files. All of them stay."""
+        """Return the claim on the logs and their rotated files, which are never removed."""
         rotated = [glob.replace(NAME, log) for glob in options.rotations for log in options.patterns]
         patterns = (*options.patterns, *rotated, *(f"{glob}.*" for glob in rotated))
         return [FileClaim(folder=os.path.realpath(base / options.path), patterns=tuple(dict.fromkeys(patterns)))]
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the logs that have a file, which may be a rotated file."""
+        """Return the logs that have at least one file. It may be a rotated file."""
         self._watch.rearm()
         logs = self._names.logs(self._folder.files())
         for removed in self._followed.keys() - set(logs):
@@ -78,13 +78,13 @@ class LogConnector(Connector):
         return name in self._names.logs(self._folder.files())
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the whole records written since ``cursor``, first of rotated files, then of the current file."""
+        """Yield the complete records after ``cursor``, first of the rotated files, then of the current file."""
         log = partition.name
         self._pending.reset(log)
         yield from mark_last(self._batches(log, cursor))
 
     def _batches(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the rows that can be read now. If a file changes meanwhile, the files after it are read later."""
+        """Yield the rows that can be read now. If a file is renamed or cut during the reading, end, and retry soon."""
         try:
             yield from self._read(log, cursor)
         except FilesChanging:
@@ -111,7 +111,7 @@ class LogConnector(Connector):
     def _read_files(
         self, log: str, matched: LogFiles, log_cursor: LogCursor, followed: FollowedFiles
     ) -> Iterator[tuple[Batch | None, LogCursor]]:
-        """Yield each batch with the cursor after it, and at the end None with the final cursor."""
+        """Yield each batch with the cursor after the batch; at last yield None with the final cursor."""
         identities = self._folder.files()
         row = log_cursor.rows
         parts = [file.part for file in matched.files]
@@ -144,7 +144,7 @@ class LogConnector(Connector):
                     f" {self.options.idle_seconds:g} seconds without that file (idle_seconds)."
                 )
                 if not self._pending.is_overdue(log, file.part, identity, sentence=sentence):
-                    break  # the later files come after it
+                    break  # the later files are read after this file
                 followed.damaged.add(identity)
                 self.context.log(
                     f"{file.name} in {self._folder.path} can't be unpacked to its end ({error}), so its rows that were not read"
@@ -153,7 +153,7 @@ class LogConnector(Connector):
         yield None, LogCursor(rows=row, parts=_started(parts), columns=follower.columns).bounded()
 
     def read_sample(self, path: Path) -> Iterator[Batch]:
-        """Yield a whole file with the source's format, for `ingestd test`."""
+        """Yield all records of a file, read with the source's format, for `ingestd test`."""
         return read_sample_file(path, resolve_format(path.name, self.options.format), notices=self._notices)
 
     def _format_for(self, log: str) -> GrowableFormat:
@@ -168,32 +168,29 @@ class LogConnector(Connector):
         )
 
     def reset(self) -> None:
-        """Forget the content of each file, so that it is read again."""
+        """Forget which content of the files was read."""
         self._followed.clear()
         self._cursors.clear()
 
     def waiting(self) -> float | None:
-        """Return the seconds until a last line without a line end has waited long enough.
-
-        The result is None if there is none.
-        """
+        """Return the seconds until the next wait of a log ends, such as the wait for a line end; None if no log waits."""
         return self._pending.next_seconds()
 
     @property
     def rescan_seconds(self) -> float:
-        """The longest time for which a missed event goes unnoticed."""
+        """The interval of readings, after which a change without an event is detected."""
         return self._watch.interval(self.options.poll_seconds, self.options.rescan_seconds)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call ``wake`` on every event in the folder, also once the folder appears or returns."""
+        """Call ``wake`` at every event in the folder, and when the folder appears or reappears."""
         return self._watch.listen(wake)
 
     def verify(self) -> Iterable[Step]:
-        """Check whether the folder can be read, which logs it holds, and which files count as rotated."""
+        """Check that the folder can be read, and report its logs and its rotated files."""
         return run_checks(self._folder, self._names, self.options, self._format_for)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
-        """Return why the content of the log's files is not read as it is now; None if nothing prevents it."""
+        """Return why the present content of a log is not read or not read completely; None if nothing waits."""
         try:
             files: Mapping[str, Identity] = self._folder.files()
         except SourceUnavailable as error:
@@ -217,7 +214,7 @@ class LogConnector(Connector):
         return self._folder.unread.values()
 
     def locate(self, path: Path) -> str | None:
-        """Return the log to which a file of the folder belongs; None if it belongs to none."""
+        """Return the log to which the file ``path`` belongs; None if the file is in another folder or belongs to no log."""
         for spelled, folder in (
             (path, self._folder.path.absolute()),
             (real_path(path.parent), real_path(self._folder.path)),
@@ -227,12 +224,12 @@ class LogConnector(Connector):
         return None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:  # noqa: ARG002 - a log stays in its folder
-        """Return the end of a sentence on where the log is."""
+        """Return the end of a sentence about the location of the log."""
         return f"it stays in {self._folder.path} and is read on as it grows"
 
 
 def _started(parts: Iterable[CursorPart]) -> tuple[CursorPart, ...]:
-    """Return the parts with a read position. Nothing was read of the rest."""
+    """Return the parts with at least one byte that was read."""
     return tuple(part for part in parts if part.offset or part.half)
 
 

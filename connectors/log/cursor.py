@@ -1,7 +1,4 @@
-"""The cursor of a log: its files, the oldest first, each with the position up to which it was read.
-
-This module performs no I/O.
-"""
+"""The cursor of a log: its files, the oldest first, and how far each file was read. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ from ingestd.sdk import Cursor
 
 _MARKS = 16
 _LOST = 16
-"""The number of lost files that are remembered, because a lost file may return under another name or packed."""
+"""The number of lost files that are remembered, because a lost file may reappear under another name or packed."""
 
 
 class LogColumns(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The columns of a log by its last header, with their units."""
+    """The columns of a log and their units, from the last header."""
 
     names: tuple[str, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
@@ -27,10 +24,10 @@ NO_COLUMNS = LogColumns()
 
 
 class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Encoding and dialect of a file, by its beginning.
+    """The top of a file: its encoding, its dialect, and the length of everything before the first record.
 
-    ``end`` and ``rows``: the length of the beginning, in bytes and in rows. ``columns``: the columns of earlier files, if the
-    file begins with a record, as after a cut. ``guessed``: the encoding is a guess.
+    ``end`` and ``rows``: this length in bytes and in rows. ``columns``: the columns of earlier files, if the file has no
+    header, for example because it was truncated. ``guessed``: the encoding is a guess.
     """
 
     encoding: str
@@ -45,13 +42,14 @@ class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One file of a log. The field names are part of stored cursors.
 
-    ``size``, ``mtime_ns`` and ``ctime_ns``: the file's status at its last reading.
-    ``offset`` and ``sha256``: the position up to which it was read, and the hash of that text. ``marks``: earlier such pairs.
-    ``half``: the number of bytes after ``offset`` that were read as a line without a line end, the row after ``half_row``.
-    ``skips``: the bytes up to the next line end belong to a line that was rejected for its size; ``skips_lines``: the lines up
-    to the next record belong to such a record.
-    ``rotated``: the file is no longer written. ``lost``: the file was not found, and that was reported.
-    ``packed``: the file is read unpacked, and offsets count unpacked bytes. ``done``: it was unpacked to its end.
+    ``size``, ``mtime_ns`` and ``ctime_ns``: the file's status at the last reading.
+    ``offset`` and ``sha256``: the number of bytes that were read, and their hash. ``marks``: earlier pairs of both.
+    ``half``: the number of bytes after ``offset`` that were read as a line without a line end. This line is the row after
+    ``half_row``.
+    ``skips``: the bytes up to the next line end belong to a line that was rejected for its size. ``skips_lines``: the lines up
+    to the next record belong to a record that was rejected for its size.
+    ``rotated``: the file is no longer written. ``lost``: the file was not found, and this was reported.
+    ``packed``: the file is packed, and offsets count unpacked bytes. ``done``: the file was unpacked to its end.
     """
 
     device: int
@@ -79,7 +77,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     @property
     def has_rows(self) -> bool:
-        """True if more than the header was read. Other files may have the same header."""
+        """True if a record was read. A header alone does not identify a file, because other files may have the same header."""
         return self.top is not None and self.offset > self.top.end
 
     @property
@@ -91,13 +89,13 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         """Return True if the status of the file shows no unread content."""
         if (self.size, self.mtime_ns) != (identity.size, identity.mtime_ns):
             return False
-        # A packed file is not written again. Its time of change differs because it was renamed.
+        # A packed file is not written again. Only a rename changes its ctime, so the ctime is not compared.
         if self.packed:
             return self.done
         return self.ctime_ns == identity.ctime_ns and self.offset + self.half == identity.size
 
     def move_to(self, identity: Identity, *, packed: bool, offset: int, sha256: str) -> CursorPart:
-        """Return the part for another file with the same content. ``offset`` is smaller if that file holds less."""
+        """Return the part for another file with the same content. ``offset`` is smaller if the other file holds less."""
         is_whole = offset == self.offset
         return replace(
             self,
@@ -119,7 +117,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         )
 
     def with_mark(self) -> CursorPart:
-        """Return the part with its present position among the marks. The oldest marks are dropped first."""
+        """Return the part with its present offset and hash as a new mark. Of too many marks, some old marks are dropped."""
         marks = [*self.marks, (self.offset, self.sha256)] if self.has_rows else list(self.marks)
         if len(marks) > _MARKS:
             del marks[: _MARKS // 2 : 2]
@@ -127,10 +125,10 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 class LogCursor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The position of a reading in a log.
+    """The content of a log's cursor.
 
-    ``rows``: the number of rows in all files together. ``parts``: the files, the oldest first. ``columns``: the columns of the
-    last header.
+    ``rows``: the number of rows that were read in all files. ``parts``: the files, the oldest first. ``columns``: the columns
+    of the last header.
     """
 
     rows: int = 0
@@ -145,14 +143,14 @@ class LogCursor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return token
 
     def bounded(self) -> LogCursor:
-        """Return the cursor without the oldest lost files."""
+        """Return the cursor with at most `_LOST` lost files. The oldest lost files are dropped."""
         lost = [part for part in self.parts if part.lost]
         forgotten = {part.id for part in lost[:-_LOST]}
         return replace(self, parts=tuple(part for part in self.parts if not (part.lost and part.id in forgotten)))
 
 
 def read_log_cursor(cursor: Cursor | None) -> LogCursor:
-    """Return the position that a cursor holds; the start of the log without a cursor of this connector."""
+    """Return the content of a cursor; the start of the log if there is no cursor, or if it is not of this connector."""
     try:
         return msgspec.convert(dict(cursor or {}), LogCursor)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""The folder of logs: its files, and how they are opened."""
+"""The folder of logs: lists the files, follows links, and opens files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 
 
 class LogFolder:
-    """One folder.
+    """The folder of one source.
 
-    A link with the name of a log is the log's file if it leads to a file of the folder that belongs to no other log. That file
-    then has the name of the link. ``unread``: why other links with the name of a log are not read, by name, at the last
-    listing. ``repeated``: the links to a file that is read under another name.
+    If a link with the name of a log leads to a file of the folder that belongs to no other log, it is the log's file. The file
+    is then listed under the name of the link. ``unread``: by name, why other links with the name of a log are not read.
+    ``repeated``: by name, sentences about links to a file that is read under another name. Both describe the last listing.
     """
 
     def __init__(self, path: Path, names: LogNames) -> None:
@@ -48,7 +48,7 @@ class LogFolder:
                             continue
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
-                        continue  # removed since the folder was listed
+                        continue  # removed after the folder was listed
                     if stat.S_ISREG(status.st_mode) and is_utf8(entry.name):
                         found[entry.name] = Identity.from_status(status)
         except OSError as error:
@@ -57,7 +57,7 @@ class LogFolder:
         return found
 
     def _follow_links(self, found: dict[str, Identity], links: Mapping[str, str]) -> None:
-        """Give the targets of links the names of the links. ``links``: the paths to which they lead, by name."""
+        """List each target under the name of its link. ``links``: the path to which each link leads, by name."""
         targets: dict[str, str] = {}
         unread: dict[str, str] = {}
         repeated: dict[str, str] = {}
@@ -77,14 +77,14 @@ class LogFolder:
         self._targets, self.unread, self.repeated = targets, unread, repeated
 
     def link_to(self, base: str) -> str:
-        """Return the name of the link that leads to a file; the name itself if no link does."""
+        """Return the name of the link that leads to the file ``base``; ``base`` itself if there is no link."""
         return next((name for name, target in self._targets.items() if target == base), base)
 
     def _place(self, name: str) -> RootedPath:
         return RootedPath(self.path, self._targets.get(name, name))
 
     def is_readable(self, name: str) -> bool:
-        """Return False if the file can't be opened, except because it is gone."""
+        """Return False if the file can't be opened. A missing file counts as readable."""
         try:
             os.close(self._place(name).open_file())
         except FileNotFoundError:
@@ -97,8 +97,8 @@ class LogFolder:
         """Open a file; return None if the name no longer belongs to the file of ``identity``.
 
         Raises:
-            SourceBroken: ingestd has no permission to read it.
-            SourceUnavailable: its file system does not respond.
+            SourceBroken: ingestd has no permission to read the file.
+            SourceUnavailable: the file system does not respond.
         """
         try:
             descriptor = self._place(name).open_file()

@@ -1,6 +1,6 @@
 """The files that this process follows, so that only the end of a file is read after an append.
 
-A running hash of the part that was read, the prefix, proves that a file is still the same file.
+The prefix is the part of a file that was read. A running hash of the prefix proves that the file is still the same file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WINDOW_BYTES = 2**16
 
 
 class Prefix:
-    """The first ``offset`` bytes of a file: their hash, and the last 64 KiB of them."""
+    """The first ``offset`` bytes of a file: the hash of these bytes, and a copy of the last 64 KiB."""
 
     def __init__(self) -> None:
         self.offset = 0
@@ -35,17 +35,17 @@ class Prefix:
 
     @property
     def sha256(self) -> str:
-        """The hash of the bytes."""
+        """The SHA-256 of the prefix."""
         return self._digest.hexdigest()
 
     def matches(self, file: io.FileIO) -> bool:
-        """Return True if the last bytes are still there. They are not if the file was cut and has grown again."""
+        """Return True if the file still has the last bytes of the prefix. It lacks them if it was cut and has grown again."""
         window = self._window
         return os.pread(file.fileno(), len(window), self.offset - len(window)) == window
 
 
 def read_prefix(file: BinaryIO, offset: int) -> Prefix | None:
-    """Read the first ``offset`` bytes of a file from its start; return None if it has fewer."""
+    """Read the first ``offset`` bytes of a file. Return None if the file is shorter."""
     prefix = Prefix()
     while prefix.offset < offset:
         data = file.read(min(_BLOCK_BYTES, offset - prefix.offset))
@@ -58,10 +58,10 @@ def read_prefix(file: BinaryIO, offset: int) -> Prefix | None:
 def find_common_prefix(
     file: BinaryIO, offset: int, sha256: str, marks: Sequence[tuple[int, str]]
 ) -> tuple[int, str] | None:
-    """Return the longest proven prefix that ``file`` shares with another file: offset and hash.
+    """Return offset and hash of the longest proven prefix that ``file`` shares with another file; None if nothing is proven.
 
-    The first ``offset`` bytes of the other file have the hash ``sha256``; ``marks`` are earlier such pairs. If ``file`` is
-    shorter, for example a copy made a moment earlier, the result is the last mark within it. None: nothing is proven.
+    The first ``offset`` bytes of the other file have the hash ``sha256``. ``marks`` are further pairs of offset and hash. If
+    ``file`` is shorter, as a copy that was made a moment earlier, the result is the last mark within ``file``.
     """
     prefix, proven = Prefix(), None
     for at, expected in (*sorted(marks), (offset, sha256)):
@@ -77,7 +77,7 @@ def find_common_prefix(
 
 
 def starts_with(longer: BinaryIO, shorter: BinaryIO) -> bool:
-    """Return True if one file begins with all of the other. Both are read from their start."""
+    """Return True if ``longer`` begins with the whole content of ``shorter``. Both files must be at offset 0."""
     while data := shorter.read(_BLOCK_BYTES):
         same = b""
         while len(same) < len(data) and (more := longer.read(len(data) - len(same))):
@@ -88,10 +88,10 @@ def starts_with(longer: BinaryIO, shorter: BinaryIO) -> bool:
 
 
 class FollowedFiles:
-    """Prefixes and row readers of the followed files. Kept in memory only; found again by reading.
+    """Prefixes and row readers of the followed files. They are in memory only; after a restart, readings rebuild them.
 
     ``damaged``: packed files that can't be unpacked in their present state. ``copies``: files that are copies of the beginning
-    of another file, with the device and inode of that file.
+    of another file, with the device and inode of the other file.
     """
 
     def __init__(self) -> None:
@@ -101,11 +101,9 @@ class FollowedFiles:
         self.copies: dict[Identity, tuple[int, int]] = {}
 
     def prefix(self, part: CursorPart, file: io.FileIO) -> Prefix | None:
-        """Return the proof that ``file`` begins with the content that was read of ``part``.
+        """Return the prefix if ``file`` begins with the content that was read of ``part``; else None.
 
-        The file is then at the end of this content.
-
-        The result is None if the file begins with other content.
+        Afterwards, the file is at the end of this prefix.
         """
         known = self._prefixes.get(part.id)
         if known is not None and known.offset == part.offset and known.sha256 == part.sha256:
@@ -121,7 +119,7 @@ class FollowedFiles:
         return prefix
 
     def row_reader(self, part: CursorPart) -> RowReader | None:
-        """Return the row reader of this file, if it is known."""
+        """Return the remembered row reader of this file; None if there is none."""
         return self._readers.get(part.id)
 
     def remember_reader(self, part: CursorPart, reader: RowReader) -> None:
@@ -134,7 +132,7 @@ class FollowedFiles:
         self._readers.pop(id_, None)
 
     def keep_only(self, ids: Collection[tuple[int, int]]) -> None:
-        """Forget every other file."""
+        """Forget every file with a device and inode that are not in ``ids``."""
         for id_ in [known for known in self._prefixes.keys() | self._readers.keys() if known not in ids]:
             self.forget(id_)
         self.copies = {copy: other for copy, other in self.copies.items() if other in ids}

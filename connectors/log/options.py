@@ -50,7 +50,7 @@ class LogOptions(ConnectorOptions):
     watch: Watch = Field(default="auto", description="How new lines are noticed; as for the connector directory.")
     poll_seconds: float = Field(default=1, gt=0, description="How often the logs are checked if there are no events.")
     rescan_seconds: float = Field(
-        default=30, gt=0, description="How often the logs are checked besides events, for changes that they missed."
+        default=30, gt=0, description="How often the logs are checked besides events, because events can be missed."
     )
     format: Literal["csv", "ndjson"] | Annotated[Csv | Ndjson | TextLines, Field(discriminator="type")] | None = Field(
         default=None,
@@ -62,7 +62,7 @@ class LogOptions(ConnectorOptions):
 
     @property
     def incremental(self) -> bool:
-        """A reading has only the lines after the cursor."""
+        """True, because a reading has only the lines after the cursor."""
         return True
 
     @model_validator(mode="after")
@@ -79,12 +79,12 @@ class LogOptions(ConnectorOptions):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The globs of logs, always as a tuple."""
+        """The globs of logs as a tuple."""
         return as_tuple(self.pattern)
 
     @property
     def rotations(self) -> tuple[str, ...]:
-        """The globs of rotated files, always as a tuple."""
+        """The globs of rotated files as a tuple."""
         return as_tuple(self.rotated)
 
     @property

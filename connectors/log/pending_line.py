@@ -1,6 +1,6 @@
-"""Pending lines: last lines of logs without a line end, and since when they wait.
+"""Pending lines: last lines of logs without a line end, and how long they have waited.
 
-Durations don't depend on the clock: only the age of a file that was not observed before is taken from its own time.
+Durations are measured by the monotonic clock. Only the age of a file that was not observed before is taken from its mtime.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SOON_SECONDS = 0.05
 
 
 class PendingLines:
-    """Last lines without a line end, by log, file and offset."""
+    """The waiting lines, by log, file and offset."""
 
     def __init__(self, idle_seconds: float, context: SourceContext) -> None:
         self.idle_seconds = idle_seconds
@@ -36,17 +36,17 @@ class PendingLines:
             self.reset(log)
 
     def retry_soon(self, log: str) -> None:
-        """Have a log read again in a moment, because its files are changing."""
+        """Let the log be read again in a moment, because its files are being renamed or cut."""
         sentence = f"The files of {log} are being renamed; they are read again in a moment."
         self._wait(log, self._context.elapsed() + _SOON_SECONDS, sentence)
 
     def is_overdue(
         self, log: str, part: CursorPart, identity: Identity, *, quoted: bool = False, sentence: str = ""
     ) -> bool:
-        """Return True if the text after ``part`` has waited long enough; else record that it waits.
+        """Return True if the text after ``part`` has waited for ``idle_seconds``; else record that it waits.
 
-        A line waits from the last write to its file, an open quote from when it was first seen. ``sentence`` describes another
-        reason to wait.
+        The wait of a line begins at the last write to the file. The wait for the end of a quote begins when the quote is first
+        seen. ``sentence`` describes another reason to wait.
         """
         key, now = (log, part.id, part.offset), self._context.elapsed()
         self._since = {other: seen for other, seen in self._since.items() if other[:2] != key[:2] or other == key}
@@ -55,7 +55,7 @@ class PendingLines:
             since = now
         age = self._context.now() - identity.mtime_ns / 1e9
         if size < 0 and age >= 0:
-            since = now - age  # it was not observed before, so the file's own time is the best estimate
+            since = now - age  # the file was not observed before, so its mtime is the best estimate
         self._since[key] = (identity.size, since)
         if now - since >= self.idle_seconds:
             return True
@@ -67,18 +67,18 @@ class PendingLines:
         return False
 
     def hold(self, log: str) -> None:
-        """Record that the last line waits for its end, however long, because it is not a valid record yet."""
+        """Record that the last line waits without a time limit, because it is not a valid record yet."""
         self._sentences[log] = (
             f"The last row of {log} is not complete: for example, it has no line end and too few fields. It is read when it is"
             " complete, or unchanged after the log is rotated."
         )
 
     def next_seconds(self) -> float | None:
-        """Return the seconds until the next line may be overdue; None if nothing waits."""
+        """Return the seconds until the next wait ends; None if nothing waits, or only without a time limit."""
         return max(0.0, min(self._until.values()) - self._context.elapsed()) if self._until else None
 
     def sentence(self, log: str) -> str | None:
-        """Return the sentence on the line that waits in a log; None if no line waits."""
+        """Return the sentence about the waiting line of a log; None if no line waits."""
         return self._sentences.get(log)
 
     def _wait(self, log: str, until: float, sentence: str) -> None:

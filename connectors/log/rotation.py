@@ -1,8 +1,8 @@
-"""Rotation: which file is which after renames, copies and packing, and the order of reading.
+"""Rotation: identifies the files of a log after renames, copies and packing, and returns the order of reading.
 
-A file is recognised by device and inode, and only if it still begins with the content that was read. A file that is not found
-in that way was packed, copied or cut. It is searched for among the rotated files by the hash of the content that was read. The
-first bytes alone prove nothing, because all files of one program begin with the same header.
+A file is recognised by device and inode, and only if it still begins with the content that was read. If no file matches in this
+way, the file was packed, copied or cut. Then the rotated files are searched by the hash of the content that was read. The first
+bytes alone prove nothing, because all files of one program begin with the same header.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class FilesChanging(Exception):
 
 
 class MatchedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file to be read from its part's offset on. ``name`` is empty if the file does not exist any more."""
+    """A file of a log and its part. Reading continues at the offset of the part. ``name``: empty if the file no longer exists."""
 
     part: CursorPart
     name: str
 
 
 class LogFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """``files``: in the order in which they are read. ``lost``: the file that was read last, if it can't be found."""
+    """The files of a log. ``files``: in reading order. ``lost``: the part of the last file, if that file is not found."""
 
     files: tuple[MatchedFile, ...]
     lost: CursorPart | None
 
 
 class FileMatcher:
-    """Compares the parts of a log that were read with the files in its folder."""
+    """Matches the parts of a log's cursor with the files in the folder."""
 
     def __init__(self, folder: LogFolder, names: LogNames, followed: FollowedFiles) -> None:
         self._folder = folder
@@ -67,7 +67,7 @@ class FileMatcher:
         raise FilesChanging
 
     def _candidates(self, log: str) -> Mapping[str, Identity]:
-        """Return the files that belong to this log or to no log: a rotated file may have a name that is not configured."""
+        """Return the files of this log, and the files of no log, because a rotated file may have an unknown name."""
         found = self._folder.files()
         return {name: identity for name, identity in found.items() if self._names.log_of(name) in {log, None}}
 
@@ -80,7 +80,7 @@ class FileMatcher:
             if name in claimed or not files[name].size or _is_being_packed(name, files):
                 continue
             moved = self._find_moved(known, name, files[name], whole=True)
-            if moved is None and name != current:  # the current file is not a copy; it only has the same beginning
+            if moved is None and name != current:  # the current file is no copy, also if it has the same beginning
                 if self._is_copy(current, name, files, known):
                     continue
                 moved = self._find_moved(known, name, files[name], whole=False)
@@ -102,7 +102,7 @@ class FileMatcher:
         return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
     def _match_known(self, current: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> list[MatchedFile]:
-        """Return the files of the cursor that still have their inode and their content. Other files have no name."""
+        """Return the cursor's files. Files that no longer have their inode and their content have no name."""
         by_id = {identity[:2]: name for name, identity in files.items()}
         latest = {part.id: at for at, part in enumerate(log_cursor.parts)}  # a file that was cut keeps its inode
         known: list[MatchedFile] = []
@@ -129,7 +129,7 @@ class FileMatcher:
             return False
         has_same_time = (part.size, part.mtime_ns) == (identity.size, identity.mtime_ns)
         if has_same_time and not is_proven and identity.size < COMPARED_BYTES:
-            # It was renamed, or replaced by a file of this size and time: the whole content is compared.
+            # The file was renamed, or replaced by a file of this size and time. So the whole content is compared.
             self._followed.forget(part.id)
         file = self._folder.open(name, identity)
         if file is None:
@@ -140,9 +140,9 @@ class FileMatcher:
     def _find_moved(
         self, known: list[MatchedFile], name: str, identity: Identity, *, whole: bool
     ) -> tuple[int, CursorPart] | None:
-        """Return the lost file with its content in the file ``name``, the latest lost file first; None if there is none.
+        """Return index and new part of the latest lost file with the content of the file ``name``; None: there is none.
 
-        ``whole``: the file must have all of the content that was read. Else a part is enough: a copy may lack the last lines.
+        ``whole``: the file must have all the content that was read. Otherwise it may lack the last lines, as a copy may.
         """
         for at in reversed(range(len(known))):
             part = known[at].part
@@ -192,7 +192,7 @@ class FileMatcher:
         return False
 
     def _is_same_listing(self, log: str, before: Mapping[str, Identity], after: Mapping[str, Identity]) -> bool:
-        """Return True if no file of the log was renamed or cut; a file may have grown."""
+        """Return True if no file of the log was added, removed, renamed or cut. A file may have grown."""
         then = {name: identity for name, identity in before.items() if self._names.log_of(name) == log}
         now = {name: identity for name, identity in after.items() if self._names.log_of(name) == log}
         if {name: identity[:2] for name, identity in then.items()} != {name: found[:2] for name, found in now.items()}:

@@ -1,4 +1,4 @@
-"""The rows of a growing file: its top, where whole records end, and the records themselves."""
+"""The rows of a growing file: parses the top of the file, finds the ends of complete records, and reads records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GROWABLE = (Csv, Ndjson, TextLines)
 
 
 def growable_format(name: str, configured: str | Format | None) -> GrowableFormat:
-    """Return the format of the log ``name``, which must be one for files that grow.
+    """Return the format of the log ``name``. Only some formats are suitable for files that grow.
 
     Raises:
         SourceBroken: the suffix of the name belongs to another format, or to a packed file.
@@ -52,11 +52,10 @@ def growable_format(name: str, configured: str | Format | None) -> GrowableForma
 
 
 def parse_top(file_format: GrowableFormat, buffer: bytes, name: str, known: LogColumns = NO_COLUMNS) -> FileTop | None:
-    """Return the top of a file that begins with ``buffer``.
+    """Return the top of a file that begins with ``buffer``; None if the buffer does not hold the whole top yet.
 
-    The result is None if the buffer does not hold all of it yet. ``known``: the columns of the log's earlier files. A program
-    that writes its header only once writes no header into a file that was cut (copytruncate). So the content decides whether
-    the first row is a header.
+    ``known``: the columns of the log's earlier files. If a file was cut (copytruncate), many programs write no new header. So
+    the content decides whether the first row is a header.
 
     Raises:
         SourceBroken: the header can't name columns.
@@ -72,7 +71,7 @@ def parse_top(file_format: GrowableFormat, buffer: bytes, name: str, known: LogC
 
 
 def create_row_reader(file_format: GrowableFormat, top: FileTop, head: bytes, name: str) -> RowReader:
-    """Return the reader of a file's rows; ``head``: the first ``top.end`` bytes of the file.
+    """Return the reader of a file's rows. ``head``: the first ``top.end`` bytes of the file.
 
     Raises:
         SourceBroken: the header can't name columns.
@@ -85,7 +84,7 @@ def create_row_reader(file_format: GrowableFormat, top: FileTop, head: bytes, na
 
 
 class LineScanner:
-    """Finds the ends of lines in one encoding. ``feed``: a line feed; ``width``: the number of its bytes."""
+    """Finds the ends of lines in one encoding. ``feed``: the bytes of a line feed. ``width``: the number of these bytes."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding: Encoding = encoding_by_name(encoding)
@@ -127,8 +126,8 @@ class LineScanner:
 class RowReader(ABC):
     """Reads the rows of one file from bytes that begin at a record.
 
-    ``facts``: the facts in the top of the file; every chunk has them. ``columns``: the columns of CSV. ``ends_with_next``: a
-    record of whole lines may continue. So it ends when the next record begins, or after a time.
+    ``facts``: the facts from the top of the file; every chunk has them. ``columns``: the columns of CSV. ``ends_with_next``: a
+    record may continue in the next line. So a record ends only when the next record begins, or after a time limit.
     """
 
     facts: dict[str, str]
@@ -142,14 +141,14 @@ class RowReader(ABC):
 
     @abstractmethod
     def complete_length(self, buffer: bytes) -> int:
-        """Return how many bytes of the buffer are whole records."""
+        """Return the length of all complete records at the start of the buffer, in bytes."""
 
     @abstractmethod
     def first_length(self, buffer: bytes) -> int:
-        """Return how many bytes of the buffer are its first record; 0 if that is not complete."""
+        """Return the length of the first record of the buffer, in bytes; 0 if it is not complete."""
 
     def read(self, block: bytes, row: int) -> Iterator[RecordChunk]:
-        """Yield the records of a block of whole records; the first one is in the row after ``row``."""
+        """Yield the records of ``block``, which holds only complete records. The first record is in the row after ``row``."""
         for chunk in self._read(self.lines.utf8(block), RecordLocation(row=row)):
             notices = [facts[NOTICE] for facts in (self.facts, chunk.facts) if NOTICE in facts]
             yield replace(chunk, facts={**self.facts, **({NOTICE: " ".join(notices)} if notices else {})})
@@ -181,7 +180,7 @@ class RowReader(ABC):
         )
 
     def source_offset(self, buffer: bytes, text: bytes, end: int) -> int:
-        """Return the offset in the buffer of an offset in its text as UTF-8, which must follow a line feed."""
+        """Return the offset in ``buffer`` for the offset ``end`` in its UTF-8 ``text``. ``end`` must follow a line feed."""
         return end if self.lines.is_utf8 else self.lines.end_of(buffer, text.count(b"\n", 0, end))
 
 
@@ -262,14 +261,14 @@ class _CsvRowReader(RowReader):
 
 
 def _one_block(text: bytes) -> int:
-    """Return the block size with which the whole text becomes one chunk."""
+    """Return a block size that makes the whole text one chunk."""
     return max(len(text), 1)
 
 
 def _parse_csv_top(
     file_format: Csv, buffer: bytes, encoding: Encoding, *, lines: LineScanner, name: str, known: LogColumns
 ) -> FileTop | None:
-    """Return the top of a CSV file. ``buffer``: the whole lines of its beginning, without a byte order mark."""
+    """Return the top of a CSV file. ``buffer``: the first complete lines of the file, without a byte order mark."""
     text = lines.utf8(buffer)
     hint = separator_line(text)
     configured = file_format.dialect
@@ -282,7 +281,7 @@ def _parse_csv_top(
     any_records = next((records for records in samples.values() if records), [])
     if not any_records:
         return None
-    # Only the first row decides. So the result does not depend on the number of rows at the first reading.
+    # Only the first row determines the delimiter. So the result does not depend on the number of rows at the first reading.
     header_row = file_format.header_row or any_records[0][0]
     delimiter = dialect.delimiter or _choose_delimiter(samples, header_row, file_format, known)
 
@@ -307,7 +306,7 @@ def _parse_csv_top(
 
 
 def _rows_from(header_row: int, text: bytes, dialect: Dialect) -> Iterator[tuple[int, list[str], int]]:
-    """Yield number, fields and end of each row from the header on."""
+    """Yield row number, fields and end offset of each row from the header on."""
     for row, (fields, _, end) in enumerate(iter_records(text, final=False, dialect=dialect), start=1):
         if row >= header_row:
             yield row, fields, end
@@ -316,10 +315,7 @@ def _rows_from(header_row: int, text: bytes, dialect: Dialect) -> Iterator[tuple
 def _choose_delimiter(
     samples: Mapping[str, Sequence[SampleRecord]], header_row: int, file_format: Csv, known: LogColumns
 ) -> str:
-    """Return the delimiter that gives the first row as many fields as the known header.
-
-    If there is no such delimiter, return the delimiter that fits best.
-    """
+    """Return the delimiter with which the first row has as many fields as the known header; else the best delimiter."""
     for mark, records in samples.items():
         if known.names and file_format.columns is None and records and len(records[0][1]) == len(known.names) > 1:
             return mark

@@ -1,4 +1,4 @@
-"""The tail of one file of a log: its whole records from the last position to its present end."""
+"""The tail of one file of a log: its complete records from the offset in the cursor to the present end."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 
 _GRANULARITY_SECONDS = 2
-"""The resolution of file times on some file systems: a file that is written may keep its time for this long."""
+"""The resolution of file times on some file systems. A write within this time may leave the file's time unchanged."""
 
 
 class TailStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a reading: ``part`` and ``row`` after it; ``chunk`` is None if it read no record."""
+    """One step of a reading. ``part`` and ``row``: their values after the step. ``chunk``: None if no record was read."""
 
     part: CursorPart
     row: int
@@ -37,13 +37,13 @@ class TailStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedFileDamaged(Exception):
-    """A packed file can't be unpacked to its end; the message says why. The rows that were read before remain valid."""
+    """A packed file can't be unpacked to its end. The message has the reason. Rows that were read before remain valid."""
 
 
 class LogFollower(msgspec.Struct, kw_only=True):
     """Reads new records of the files of one log.
 
-    ``columns``: the columns of its last header so far. ``pending``: the time from which on its last lines wait for a line end.
+    ``columns``: the columns of the last header that was read. ``pending``: how long last lines have waited for a line end.
     """
 
     log: str
@@ -54,11 +54,11 @@ class LogFollower(msgspec.Struct, kw_only=True):
     columns: LogColumns = NO_COLUMNS
 
     def follow(self, matched: MatchedFile, identity: Identity, row: int) -> Iterator[TailStep]:
-        """Yield the new records; ``row``: the number of rows of the log before them.
+        """Yield the new records. ``row``: the number of rows of the log before these records.
 
         Raises:
-            FilesChanging: the file was replaced or cut meanwhile.
-            SourceBroken: its beginning can't be read.
+            FilesChanging: the file was replaced or cut during the reading.
+            SourceBroken: the beginning of the file can't be read.
             PackedFileDamaged: the file can't be unpacked, or is still being packed.
         """
         part, name = matched.part, matched.name
@@ -131,7 +131,7 @@ class _TailPass:
         yield TailStep(part=part, row=row)
 
     def _fill(self) -> None:
-        """Read more into the buffer."""
+        """Read the next block of the file into the buffer."""
         if self._ended:
             return
         more = self._stream.read(BLOCK_BYTES)
@@ -155,7 +155,7 @@ class _TailPass:
         self._follower.columns = reader.columns if reader.columns.names else self._follower.columns
 
     def _read_head(self, end: int) -> bytes:
-        """Return the first bytes of the file, read again."""
+        """Read the first ``end`` bytes of the content again, and return them."""
         if self._stream is self._file:
             return os.pread(self._file.fileno(), end, 0)
         with Path(f"/proc/self/fd/{self._file.fileno()}").open("rb") as again:
@@ -165,7 +165,7 @@ class _TailPass:
         return head
 
     def _read_top(self, part: CursorPart, row: int) -> tuple[CursorPart, int]:
-        """Read the top of the file, once it is complete."""
+        """Read the top of the file if the buffer holds the whole top."""
         follower = self._follower
         top = parse_top(follower.file_format, self._buffer, self._name, follower.columns)
         if top is not None:
@@ -180,22 +180,22 @@ class _TailPass:
         return part, row
 
     def _advance(self, part: CursorPart, count: int) -> CursorPart:
-        """Remove ``count`` bytes from the start of the buffer, and return the part with the offset after them."""
+        """Remove ``count`` bytes from the start of the buffer, and return the part with the new offset."""
         self._prefix.add(self._buffer[:count])
         self._buffer = self._buffer[count:]
         return replace(part.with_mark(), offset=self._prefix.offset, sha256=self._prefix.sha256, half=0, half_row=0)
 
     def _skip_line(self, part: CursorPart, reader: RowReader) -> CursorPart:
-        """Skip the rest of a line that was rejected for its size."""
+        """Skip the remaining bytes of a line that was rejected for its size."""
         if end := reader.lines.first_end(self._buffer):
             return replace(self._advance(part, end), skips=False)
         count = len(self._buffer) - len(self._buffer) % reader.lines.width
         return self._advance(part, count) if count else part
 
     def _skip_lines(self, part: CursorPart, row: int, reader: RowReader) -> tuple[CursorPart, int]:
-        """Skip the other lines of a record that was rejected for its size, up to the next record."""
+        """Skip the remaining lines of a record that was rejected for its size, up to the next record."""
         buffer, lines = self._buffer, reader.lines
-        next_record = reader.first_length(lines.feed + buffer)  # the buffer may begin with it
+        next_record = reader.first_length(lines.feed + buffer)  # the buffer may begin with the next record
         count = next_record - lines.width if next_record else lines.last_end(buffer)
         is_over = next_record or (self._ended and not count and (part.rotated or part.packed))
         row += lines.utf8(buffer[:count]).count(b"\n")
@@ -205,7 +205,7 @@ class _TailPass:
         return replace(part, skips=is_cut, skips_lines=not is_over), row
 
     def _read_records(self, part: CursorPart, row: int, reader: RowReader) -> Iterator[TailStep]:
-        """Yield the whole records of the buffer, or a line that has waited too long for its end."""
+        """Yield the complete records of the buffer, or a line that has waited too long for its line end."""
         before = part.half_row if part.half else row
         end = reader.first_length(self._buffer) if part.half else reader.complete_length(self._buffer)
         line = reader.lines.first_end(self._buffer)
@@ -215,7 +215,7 @@ class _TailPass:
         elif len(self._buffer) > RECORD_BYTES or (
             self._ended and line and not reader.ends_with_next and self._is_overdue(part, quoted=True)
         ):
-            if reader.ends_with_next:  # otherwise its other lines would be read again and again
+            if reader.ends_with_next:  # consume all lines, which would otherwise be read again and again
                 line = reader.lines.last_end(self._buffer)
             count = line or len(self._buffer) - len(self._buffer) % reader.lines.width
             text = self._buffer[:count]
@@ -233,18 +233,18 @@ class _TailPass:
             chunks = reader.read(self._buffer, before)
             if not part.rotated and not part.packed:
                 found = list(chunks)
-                # It has too few fields, for example: the rest of the record is expected.
+                # The record has too few fields, for example. Its end is expected to be written later.
                 if any(chunk.rejects for chunk in found):
                     self._follower.pending.hold(self._follower.log)
                     return
                 chunks = iter(found)
             after = replace(part, half=len(self._buffer), half_row=before)
-            if part.packed:  # nothing is appended to it
+            if part.packed:  # nothing is appended to a packed file
                 after = self._advance(part, len(self._buffer))
         else:
             return
         chunk = next(chunks)
-        for following in chunks:  # the position advances past all these records together
+        for following in chunks:  # only the last step advances the offset, past all these records
             yield TailStep(part=part, row=row, chunk=chunk)
             chunk = following
         yield TailStep(part=after, row=max(row, chunk.end.row), chunk=chunk)

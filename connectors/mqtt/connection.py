@@ -1,4 +1,4 @@
-"""One connection to a broker, from its start to its end, and its messages. A later connection is another object."""
+"""One connection to a broker and its messages. Each connection is a new object."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from paho.mqtt.reasoncodes import ReasonCode
 
 IN_FLIGHT = 200
-"""The number of messages that a broker may send before the first is acknowledged, and that can be repeated."""
+"""The maximum number of unacknowledged messages. The broker repeats at most these messages after a lost connection."""
 RESPONSE_SECONDS = 15.0
-"""How long the broker may take for a response."""
+"""The maximum time for a response of the broker."""
 _KEEPALIVE_SECONDS = 30
 _END_SECONDS = 1.0
 _CREDENTIALS = {0x86, 0x87, 0x8A, 0x8C}
-"""Bad user name or password, not authorized, banned, bad authentication method."""
+"""Reason codes: bad user name or password, not authorized, banned, bad authentication method."""
 _VERSION_REFUSED = 0x84
 _NEVER = {_VERSION_REFUSED: "Set version to a version that it supports.", 0x85: "Set another client_id."}
 _TAKEN_OVER = 0x8E
 _TAKEN_OVER_SECONDS = 60.0
 _QOS_NOT_SUPPORTED = 0x9B
 _OTHER_NAME = {62, 64}
-"""Codes of OpenSSL: the certificate is for another host name or address."""
+"""Error codes of OpenSSL: the certificate is for a different host name or address."""
 _OVERHEAD = 2**20
-"""The maximum size of a packet without its payload: topic and properties."""
+"""The maximum size of topic and properties, which a packet has in addition to its payload."""
 
 
 class BrokerAccessRefused(SourceBroken):
-    """The broker refused the credentials: another attempt may lock the account."""
+    """The broker refused the credentials. Another attempt may lock the account."""
 
 
 class BrokerVersionRefused(SourceBroken):
@@ -50,11 +50,12 @@ class BrokerVersionRefused(SourceBroken):
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a topic.
+    """A message that the broker sent.
 
-    ``facts``: the facts of its topic; None: the message is acknowledged and not read. ``payload``: its content, or the first
-    bytes if ``size`` is larger than the limit. ``arrived``: seconds of the source's clock. ``packet``: its number at the broker
-    while it is not acknowledged; meaningless for ``qos`` 0. ``repeated``: the broker may have sent it before.
+    ``facts``: the facts of the topic; None: the message is acknowledged and not read. ``payload``: the content, or the first
+    bytes if ``size`` exceeds the limit. ``arrived``: `SourceContext.elapsed` at the arrival. ``packet``: the packet
+    identifier, which is in use until the acknowledgement; meaningless for ``qos`` 0. ``repeated``: the broker may have sent
+    the message before.
     """
 
     connection: BrokerConnection
@@ -69,20 +70,20 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Return a value that distinguishes two messages with the same packet number."""
+        """Return a hash of topic and payload, which distinguishes two messages with the same packet number."""
         found = hashlib.blake2b(self.topic.encode("utf-8", "surrogateescape"), digest_size=8)
         found.update(b"\0%d\0" % self.size)
         found.update(self.payload)
         return found.hexdigest()
 
     def acknowledge(self) -> None:
-        """Acknowledge the message on its own connection; nothing happens if that has ended."""
+        """Acknowledge the message on its own connection. Do nothing if this connection has ended."""
         if self.qos:
             self.connection.acknowledge(self.packet, self.qos)
 
 
 class _ClosingSocket(ssl.SSLSocket):
-    """It is closed here if the handshake fails, because the library does not close it."""
+    """A socket that closes itself if the handshake fails, because the library does not close it."""
 
     def do_handshake(self, block: bool = False) -> None:
         try:
@@ -93,13 +94,11 @@ class _ClosingSocket(ssl.SSLSocket):
 
 
 class BrokerConnection:
-    """A connection by paho-mqtt.
+    """A connection by paho-mqtt. Each connection is a new object, so that messages are acknowledged on their own connection.
 
-    Its thread calls ``receive`` for each message, and ``ended`` if the broker ends the connection.
-
-    ``client_id``: the session; empty: a new session that the broker does not keep. A new object is made for each connection, so
-    that an acknowledgement can only be sent on the connection of its message. ``version``: the version of MQTT. ``ended`` is
-    also called when the broker has confirmed the subscriptions.
+    A thread of the library calls ``receive`` for each message. It calls ``ended`` if the connection is cut, and also when the
+    broker confirms subscriptions. ``client_id``: the name of the session; empty: a new session that the broker does not keep.
+    ``version``: the version of MQTT.
     """
 
     def __init__(
@@ -118,22 +117,22 @@ class BrokerConnection:
         self._is_kept = bool(client_id)
         self._wanted: Mapping[str, int] = {}
         self._subscribed_by = 0.0
-        """The time by `time.monotonic` after which the confirmation of the subscriptions is too late."""
+        """The value of `time.monotonic` until which the broker must confirm the subscriptions."""
         self._packets: list[int] = []
         self.session_present = False
-        """Whether the broker had the session; known after `open`."""
+        """True if the broker had the session; valid after `open`."""
         self.session_expiry = options.session_expiry if client_id else 0
         self.reason = ""
-        """Why the connection ended or failed."""
+        """The reason why the connection ended or failed."""
         self.retry_after = 0.0
         self.is_unanswered = False
-        """Whether a broker seems to have ended the connection instead of sending a response."""
+        """True if the broker seems to have ended the connection instead of sending a response."""
         self._is_known = False
-        """Whether it is known why the connection failed, or a broker has responded."""
+        """True if the cause of a failed connection is known, or if a broker has responded."""
         self._refusal: SourceBroken | None = None
         self._changed = threading.Condition()  # reentrant
         self.was_up = False
-        """Whether the broker accepted the connection, which may have ended."""
+        """True if the broker accepted the connection. The connection may have ended since."""
         self._has_ended = False
         self._is_closing = False
         self._responses: dict[int, list[ReasonCode]] = {}
@@ -181,7 +180,7 @@ class BrokerConnection:
             SourceUnavailable: the broker does not respond now, or `close` was called.
             BrokerAccessRefused: the broker refused the credentials.
             BrokerVersionRefused: the broker does not support this version.
-            SourceBroken: the broker never accepts this client as it is configured.
+            SourceBroken: the broker does not accept this client with this configuration.
         """
         more: dict[str, Any] = {}
         if self.version == "5":
@@ -206,16 +205,16 @@ class BrokerConnection:
         if is_closing:
             raise SourceUnavailable("The connection was interrupted.")
         late = f"The broker {self._options.address} did not respond within {RESPONSE_SECONDS:g} seconds."
-        # A port with another protocol ends a connection in many ways.
+        # A server with another protocol ends a connection in different ways, so its port is probed.
         other = "" if self._is_known else listener_sentence(self._options)
         self.is_unanswered = self.is_unanswered and not other
         raise SourceUnavailable(other or self.reason or late, retry_after=self.retry_after)
 
     def subscribe(self, topics: Mapping[str, int], *, retained: bool, remove: Collection[str] = ()) -> None:
-        """Request the subscriptions by filter with QoS, and ``remove`` others; `granted` has the response.
+        """Request subscriptions, given as QoS by filter, and cancel the filters ``remove``; `granted` returns the response.
 
-        It does not wait: a broker may send the confirmation only after messages that wait were acknowledged. ``retained``: the
-        broker sends retained messages for new subscriptions; brokers with MQTT 3.1.1 send them for each subscription.
+        The call does not wait, because a broker may confirm only after waiting messages are acknowledged. ``retained``: the
+        broker sends retained messages for new subscriptions. With MQTT 3.1.1 it sends them at each request.
 
         Raises:
             SourceUnavailable: the connection ended.
@@ -237,11 +236,11 @@ class BrokerConnection:
             self._packets = [packet for _, packet in requests]
 
     def granted(self) -> list[str] | None:
-        """Return a sentence if the broker granted less than was requested; None until it has confirmed the subscriptions.
+        """Return a sentence for each filter with a lower QoS than requested; None until the broker has confirmed.
 
         Raises:
             SourceBroken: the broker refused a filter.
-            SourceUnavailable: it did not respond in time, or the connection ended.
+            SourceUnavailable: the broker did not respond in time, or the connection ended.
         """
         with self._changed:
             if any(packet not in self._responses for packet in self._packets):
@@ -264,7 +263,7 @@ class BrokerConnection:
         return lower
 
     def wait_until_granted(self) -> list[str]:
-        """Wait for the broker's response, and return the result of `granted`; for a connection that takes no messages."""
+        """Wait for the broker's response, and return the result of `granted`. For connections without a reader of messages."""
         with self._changed:
             while True:
                 found = self.granted()
@@ -273,18 +272,18 @@ class BrokerConnection:
                 self._changed.wait(max(0.0, self._subscribed_by - time.monotonic()))
 
     def acknowledge(self, packet: int, qos: int) -> None:
-        """Acknowledge a message of this connection. Nothing is sent after its end."""
+        """Acknowledge a message of this connection. Do nothing if the connection has ended."""
         if self.is_open:
             self._client.ack(packet, qos)
 
     @property
     def is_open(self) -> bool:
-        """Return whether messages can arrive."""
+        """True if messages can arrive."""
         with self._changed:
             return self.was_up and not self._has_ended
 
     def close(self) -> None:
-        """Send waiting packets, such as acknowledgements, and disconnect; wait at most a second."""
+        """Send waiting packets, such as acknowledgements, and disconnect. Wait at most one second."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -362,7 +361,7 @@ class BrokerConnection:
 
     def _end(self, reason: str) -> None:
         with self._changed:
-            # A failed attempt is not reported, because the source then waits before it tries again.
+            # The source is not woken after a failed attempt, because it waits before the next attempt.
             is_cut = self.was_up and not self._has_ended and not self._is_closing
             if not self._is_closing:
                 self.reason = self.reason or reason

@@ -1,4 +1,4 @@
-"""The mqtt connector: a subscription that reads each message once it arrives, and acknowledges it once it is stored."""
+"""The mqtt connector: messages of subscriptions are read when they arrive, and acknowledged after they are stored."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
 
 _UNCONFIRMED = -1
-"""The QoS of a filter that was requested: the broker may have received the request or not."""
+"""The stored QoS of a filter that was requested and not confirmed. The broker may not have received the request."""
 _LOST_WITH_3 = (
-    "It does not support session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight;"
-    " if it repeats some of the last 200, they are recognized. Its refusals have no reason."
+    "With MQTT 3.1.1 session_expiry has no effect: the broker alone decides how long it keeps messages. It may have many"
+    " messages in flight; if it repeats some of the last 200, they are recognized. Its refusals have no reason."
 )
 BATCH = 1000
-"""The most messages of a batch."""
+"""The maximum number of messages in a batch."""
 _INBOX_MESSAGES = 10_000
 _INBOX_BYTES = 64 * 2**20
 _SHORT_SECONDS = 10.0
-"""After a shorter connection, the next attempt waits, because the broker may end each connection at once."""
+"""After a connection that lasted less time, the next attempt waits, because the broker may end each connection at once."""
 _PAUSE_SECONDS = 5.0
 _REPEATED_SECONDS = 2.0
-"""How long repeated messages wait for the messages after them."""
+"""How long repeated messages are held until the next messages show whether they are stored already."""
 _NEXT_SECONDS = 0.05
 _READING_SECONDS = 1.0
-"""How long a reading of the daemon goes on while messages arrive: between two readings, retries and mappings take effect."""
+"""The longest reading of the daemon while messages arrive. Retries and new mappings take effect only between readings."""
 _CONFIRM_SECONDS = 0.02
 _LOOK_SECONDS = 1.0
 """The interval in which a reading that waits for messages checks the connection."""
 
 
 class MqttConnector(Connector):
-    """Subscriptions at one broker. The one partition is named after the broker."""
+    """Subscriptions at one broker. The only partition has the address of the broker as name."""
 
     Options: ClassVar[type[MqttOptions]] = MqttOptions
     confirms_delivery = True
@@ -70,50 +70,50 @@ class MqttConnector(Connector):
         self._wake = WakeCall()
         self._inbox: Inbox[Received] = Inbox(max_items=_INBOX_MESSAGES, max_bytes=_INBOX_BYTES, wake=self._wake)
         self._taken: deque[Received] = deque()
-        """Messages of the inbox that were not processed yet."""
+        """Messages that were taken from the inbox and not processed yet."""
         self._undecided: deque[Received] = deque()
-        """Messages that follow `_unacknowledged`, with which the present reading has begun."""
+        """Messages that the `RepetitionFilter` of the present reading got, and that are in no batch yet."""
         self._unacknowledged: deque[tuple[int, Received]] = deque()
-        """Messages of batches, each with the number that the cursor has after it."""
+        """Messages of batches, each with the ``number`` that the cursor has after the message."""
         self._undelivered: deque[tuple[int, Received]] = deque()
-        """``acknowledge: delivered``: messages that are stored, with their numbers. The service may not have their entries."""
+        """``acknowledge: delivered``: stored messages with their numbers. The service may not have their entries yet."""
         self._durable = 0
-        """The number of the durable cursor."""
+        """The ``number`` in the durable cursor."""
         self._lock = threading.Lock()
         self._connection: BrokerConnection | None = None
         self._connected_at: float | None = None
-        """When the connection was made, in seconds since the epoch."""
+        """The time when the connection was made, in seconds since the epoch; None: not connected."""
         self._opened = 0.0
         self._confirming: BrokerConnection | None = None
         """The connection with subscriptions that the broker has not confirmed yet."""
         self._spoken: Version | None = None
-        """The version of MQTT of the last connection that the broker has accepted."""
+        """The version of MQTT of the last accepted connection."""
         self._oldest: float | None = None
         self._refused = ""
         self._reason = ""
-        """Why there is no connection."""
+        """The reason why there is no connection."""
         self._notes: tuple[str, ...] = ()
         self._lost = ""
         self._topic_times = TopicTimes()
 
     @classmethod
     def schedule_refusal(cls, options: MqttOptions) -> str:  # noqa: ARG003 - the same for all
-        """Return the sentence that a subscription stays open."""
+        """Return the sentence that a subscription stays open and needs no schedule."""
         return (
             "a subscription stays connected and reads each message when it arrives; remove schedule, or call `ingestd sync` at"
             " the times that you want"
         )
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the one partition, without a request."""
+        """Return the only partition. This sends no request."""
         return [Partition(name=self.options.address, snapshot=False, replayable=False)]
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield the messages that have arrived; in a one-shot sync, all messages until none arrives for some time."""
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
+        """Yield the messages that have arrived. A one-shot sync reads until no message arrives for ``sync_seconds``."""
         if self.context.unsaved is not None:
             raise SourceUnavailable(
                 f"The messages of {self.options.address} are read by the daemon and by `ingestd sync` only, because a broker"
-                " gives them out once."
+                " sends each message once."
             )
         if self._refused:
             raise BrokerAccessRefused(self._refused)
@@ -129,7 +129,7 @@ class MqttConnector(Connector):
                     collector.add(message)
                     stored.note(message)
                 elif self._waits_for_delivery:
-                    has_begun = True  # the end of a run checks whether its entries are delivered
+                    has_begun = True  # the end of the run checks whether the entries of this message are delivered
                 stored.number = collector.number
                 self._unacknowledged.append((collector.number, self._undecided.popleft()))
                 if collector.is_full or (count == len(messages) and not collector.is_empty):
@@ -148,7 +148,7 @@ class MqttConnector(Connector):
                 self._connect(session)
             quiet = self.context.elapsed() - quiet_since
             if self._confirming is not None and not self._confirm(self._confirming, session):
-                # A broker may confirm only after the messages that it has sent were acknowledged, so they are read meanwhile.
+                # Messages are read while waiting, because a broker may confirm only after sent messages are acknowledged.
                 wait = _CONFIRM_SECONDS
             elif repetitions.holds:
                 wait = _REPEATED_SECONDS - quiet
@@ -171,8 +171,8 @@ class MqttConnector(Connector):
     def _wait_seconds(self, quiet: float, *, since: float, has_read: bool) -> float:
         """Return how long to wait for a message after ``quiet`` seconds, in a reading that began at ``since``.
 
-        The daemon is woken by the first message. A broker may send the next message only after the acknowledgement of the
-        first, so the daemon waits a moment for it: a commit for each message is faster than a reading for each.
+        The first message wakes the daemon. A broker may send the next message only after the first is acknowledged. The daemon
+        waits a moment for the next message, because a commit for each message is faster than a reading for each message.
         """
         if self.context.until is None:
             return min(_NEXT_SECONDS - quiet, since + _READING_SECONDS - self.context.elapsed()) if has_read else 0.0
@@ -187,7 +187,7 @@ class MqttConnector(Connector):
 
     # ------------------------------------------------------------------------------------------------- acknowledgements
 
-    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - there is one
+    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - one partition
         """Acknowledge the messages up to the cursor, in the order in which they arrived."""
         self._durable = StoredState.of(cursor, "").number
         self._acknowledge(self._durable)
@@ -201,17 +201,17 @@ class MqttConnector(Connector):
 
     @property
     def _waits_for_delivery(self) -> bool:
-        # A one-shot sync delivers after its reading, and a broker sends no more before the first messages are acknowledged.
+        # A one-shot sync delivers only after its reading, and must acknowledge the first messages to get more messages.
         return self.options.acknowledge == "delivered" and self.context.until is None
 
-    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - there is one
-        """Acknowledge the messages with entries that the service has."""
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - one partition
+        """Acknowledge the messages up to the cursor, because their entries are delivered or rejected."""
         number = StoredState.of(cursor, "").number
         while self._undelivered and self._undelivered[0][0] <= number:
             self._undelivered.popleft()[1].acknowledge()
 
     def _resume(self, number: int) -> None:
-        """Acknowledge the messages that are stored, up to ``number``. Read the rest again, because the reading was aborted."""
+        """Acknowledge the stored messages up to ``number``. Process the other messages again: their reading was aborted."""
         self._durable = number
         self._acknowledge(number)
         self._taken = deque([*(message for _, message in self._unacknowledged), *self._undecided, *self._taken])
@@ -221,7 +221,7 @@ class MqttConnector(Connector):
     # ------------------------------------------------------------------------------------------------------- connection
 
     def _connect(self, session: SessionFile) -> None:
-        """Connect if there is no connection, and set the subscriptions; wait after a connection that was too short."""
+        """Connect if there is no connection, and request the subscriptions. Raise if the last connection ended too early."""
         former = self._connection
         if former is not None:
             if former.is_open:
@@ -235,7 +235,7 @@ class MqttConnector(Connector):
         self._confirming = None
         connection = self._open(session.client_id, receive=self._receive, ended=self._wake)
         self._opened = self.context.elapsed()
-        self._undelivered.clear()  # the broker sends them again
+        self._undelivered.clear()  # the broker sends these messages again
         with self._failing(connection):
             self._subscribe(connection, session)
 
@@ -246,9 +246,9 @@ class MqttConnector(Connector):
         receive: Callable[[BrokerConnection, MQTTMessage], None],
         ended: Callable[[], None] = lambda: None,
     ) -> BrokerConnection:
-        """Return an open connection, with the version of MQTT that the broker speaks.
+        """Return an open connection with a version of MQTT that the broker accepts.
 
-        ``client_id``: empty for an additional connection beside the connection of the source.
+        ``client_id``: empty for an additional connection, which does not replace the connection of the source.
         """
         versions: tuple[Version, ...] = ("3.1.1",) if self._spoken == "3.1.1" else ("5", "3.1.1")
         for version in versions if self.options.version == "auto" else (self.options.version,):
@@ -276,7 +276,7 @@ class MqttConnector(Connector):
 
     @contextmanager
     def _failing(self, connection: BrokerConnection) -> Iterator[None]:
-        """Close a connection that can't be used, and keep the reason."""
+        """Close ``connection`` if an error is raised in the context, and store the reason."""
         try:
             yield
         except SourceError as error:
@@ -289,17 +289,17 @@ class MqttConnector(Connector):
                     " account."
                 )
                 raise BrokerAccessRefused(self._refused) from None
-            if isinstance(error, SourceUnavailable) and connection.was_up:  # its end has woken the source
+            if isinstance(error, SourceUnavailable) and connection.was_up:  # the end of the connection wakes the source
                 error.retry_after = max(error.retry_after, _PAUSE_SECONDS)
             raise
 
     @property
     def _wanted(self) -> dict[str, int]:
-        """The subscriptions of the options: filters with their QoS."""
+        """The configured subscriptions: filters with their QoS."""
         return {one.subscribed: topic.qos for one, topic in zip(self._filters, self.options.topics, strict=True)}
 
     def _subscribe(self, connection: BrokerConnection, session: SessionFile) -> None:
-        """Request the subscriptions; `_confirm` has the response."""
+        """Request the subscriptions. `_confirm` evaluates the response."""
         wanted = self._wanted
         if session.filters and not connection.session_present:
             self._lost = (
@@ -310,8 +310,7 @@ class MqttConnector(Connector):
             self.context.log(self._lost)
         stale = set(session.filters) - set(wanted) if connection.session_present else set()
         if connection.version == "3.1.1" and connection.session_present:
-            # At each request the broker would send the retained messages again, which may be older than messages that were
-            # read.
+            # MQTT 3.1.1 brokers send retained messages again at each request. They may be older than messages that were read.
             wanted = {name: qos for name, qos in wanted.items() if session.filters.get(name) != qos}
         session.keep({**session.filters, **dict.fromkeys(wanted, _UNCONFIRMED)})
         connection.subscribe(wanted, retained=self.options.retained == "take", remove=stale)
@@ -335,7 +334,7 @@ class MqttConnector(Connector):
         return True
 
     def _receive(self, connection: BrokerConnection, message: MQTTMessage) -> None:
-        """Put a message into the inbox, in the library's thread; wait while it is full."""
+        """Put a message into the inbox, and wait while the inbox is full. The thread of the library calls this."""
         try:
             topic = message.topic
         except UnicodeDecodeError:
@@ -363,7 +362,7 @@ class MqttConnector(Connector):
         try:
             self._inbox.put(received, len(kept))
         except InboxClosed:
-            return  # not acknowledged, so the broker keeps it
+            return  # the broker keeps the message, because it is not acknowledged
 
     # -------------------------------------------------------------------------------------------------------- operation
 
@@ -377,7 +376,7 @@ class MqttConnector(Connector):
         return self._wake.listen(wake)
 
     def health(self) -> ConnectionHealth:
-        """Return the state of the connection."""
+        """Return the state of the connection for `ingestd status` and the metrics."""
         connection = self._connection
         is_open = connection is not None and connection.is_open
         lag = self._oldest
@@ -394,11 +393,11 @@ class MqttConnector(Connector):
         )
 
     def notices(self) -> Iterable[str]:
-        """Return sentences: the session was lost, or the broker granted less than was requested."""
+        """Return sentences about a lost session, and about subscriptions that the broker granted only in part."""
         return [one for one in (self._lost, *self._notes) if one]
 
-    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - it does not show what waits
-        """Return why the messages of the broker are not read, or the state of the topic ``name``."""
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
+        """Return why the messages of the broker are not read; if ``name`` is a topic, the state of the topic."""
         waiting = len(self._inbox) + len(self._taken) + len(self._undecided)
         health = self.health()
         if name != self.options.address:
@@ -408,7 +407,7 @@ class MqttConnector(Connector):
         return f"{health.sentence}{waiting_sentence(waiting)}"
 
     def verify(self) -> Iterable[Step]:
-        """Check the access with a separate session, so that a running daemon keeps its session."""
+        """Check connection and subscriptions with a separate session, so that a running daemon keeps its own session."""
         name = "connection"
         connection: BrokerConnection | None = None
         try:
@@ -430,19 +429,19 @@ class MqttConnector(Connector):
                 connection.close()
 
     def reset(self) -> None:
-        """Try refused credentials again. Nothing else changes, because messages are given out once."""
+        """Try refused credentials again. Messages can't be read again, because the broker sends each message once."""
         self.resume()
 
     def resume(self) -> None:
-        """Try again at the next pass although the broker refused the credentials."""
+        """Try refused credentials again at the next reading."""
         self._refused = ""
 
     def interrupt(self) -> None:
-        """End a running reading: the inbox takes nothing more, and the connection is closed."""
+        """End a running reading: close the inbox and the connection."""
         self.close()
 
     def close(self) -> None:
-        """Disconnect. The broker keeps the session, and the messages that are not acknowledged."""
+        """Disconnect. The broker keeps the session and the messages that are not acknowledged."""
         self._inbox.close()
         with self._lock:
             connection = self._connection

@@ -1,4 +1,4 @@
-"""What `ingestd why` says about the broker and about a topic."""
+"""The sentences of `ingestd why` about the broker and about a topic."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ _MOST_TOPICS = 10_000
 
 
 class TopicTimes(OrderedDict[str, float]):
-    """When the last message of each topic arrived in this process, in seconds since the epoch. One thread writes.
-
-    If there are more than 10,000 topics, the least recent topics are forgotten.
-    """
+    """Arrival times of the last messages of the 10,000 most recent topics, in epoch seconds. Only one thread may write."""
 
     def note(self, topic: str, at: float) -> None:
-        """Note a message that arrived ``at``."""
+        """Record that a message of the topic arrived at the time ``at``."""
         self[topic] = at
         self.move_to_end(topic)
         if len(self) > _MOST_TOPICS:
@@ -25,7 +22,7 @@ class TopicTimes(OrderedDict[str, float]):
 
 
 def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connection: str, waiting: int) -> str | None:
-    """Return the subscription and the last message of a topic; None if no subscription covers it.
+    """Return sentences about the subscription and the last message of a topic; None if no subscription covers the topic.
 
     ``connection``: a sentence about the connection. ``waiting``: the number of messages of the source that are not stored yet.
     """
@@ -35,7 +32,9 @@ def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connec
         return None
     last = times.get(topic)
     arrived = (
-        f"Its last message arrived {moment(last)}." if last is not None else "No message of it arrived in this process."
+        f"Its last message arrived {moment(last)}."
+        if last is not None
+        else "No message of this topic arrived in this process."
     )
     return (
         f"The subscription {found[1].filter} with QoS {found[1].qos} covers the topic {topic}. {connection} {arrived}"
@@ -44,5 +43,5 @@ def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connec
 
 
 def waiting_sentence(waiting: int) -> str:
-    """Return how many messages of the source are not stored yet; empty if there are none."""
+    """Return a sentence with the number of messages that are not stored yet; empty if there are none."""
     return f" Messages of this source that are not stored yet: {waiting}." if waiting else ""

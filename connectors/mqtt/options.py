@@ -1,4 +1,4 @@
-"""The options of the mqtt connector, and topic filters with names: ``bench/{bench}/+`` matches like ``bench/+/+``."""
+"""The options of the mqtt connector, and topic filters with named levels: ``bench/{bench}/+`` matches like ``bench/+/+``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _MOST_BYTES = 65_535
 
 
 class TopicFilter(msgspec.Struct, frozen=True):
-    """``subscribed``: the filter as the broker gets it. ``names``: the name of each level; empty: the level has no name."""
+    """A topic filter. ``subscribed``: the filter for the broker. ``names``: the name of each level; empty: no name."""
 
     subscribed: str
     names: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> TopicFilter:
-        """Return the filter of a setting; raise `ValueError` if it is not a topic filter."""
+        """Parse the text of a setting. Raise `ValueError` if it is not a topic filter."""
         levels, names = [], []
         for level in text.split("/"):
             named = _NAMED.fullmatch(level)
@@ -59,7 +59,7 @@ class TopicFilter(msgspec.Struct, frozen=True):
         return cls(subscribed, tuple(names))
 
     def match(self, topic: str) -> dict[str, str] | None:
-        """Return the named levels of a topic; None if the filter does not match it."""
+        """Return the named levels of a topic; None if the filter does not match the topic."""
         levels, wanted = topic.split("/"), self.subscribed.split("/")
         if wanted[-1] == "#":
             wanted.pop()
@@ -75,7 +75,7 @@ class TopicFilter(msgspec.Struct, frozen=True):
 
 
 def topic_facts(filters: Sequence[TopicFilter], topic: str) -> Mapping[str, str] | None:
-    """Return the facts of a message by its topic, from the first filter that matches; None if no filter matches."""
+    """Return the facts of a topic according to the first matching filter; None if no filter matches."""
     for one in filters:
         parts = one.match(topic)
         if parts is not None:
@@ -95,7 +95,7 @@ class TopicOptions(ConnectorOptions):
     qos: int = Field(
         default=1,
         ge=0,
-        description="1: the broker repeats a message until it is stored here. 0: it sends the message at most once.",
+        description="1: the broker repeats a message until ingestd has stored it. 0: it is sent at most once.",
     )
 
     @field_validator("qos")
@@ -159,7 +159,7 @@ class MqttOptions(ConnectorOptions):
     )
     client_id: Annotated[str, Field(min_length=1, max_length=200)] = Field(
         default="auto",
-        description="The name of the session at the broker. auto: a random one, which is kept beside the state file.",
+        description="The name of the session at the broker. auto: a random name, which is kept beside the state file.",
     )
     sync_seconds: float = Field(
         default=5,
@@ -199,25 +199,25 @@ class MqttOptions(ConnectorOptions):
 
     @property
     def filters(self) -> tuple[TopicFilter, ...]:
-        """Return the parsed filters, in the order of the topics."""
+        """The parsed filters, in the order of the topics."""
         return tuple(TopicFilter.parse(one.filter) for one in self.topics)
 
     @property
     def is_secure(self) -> bool:
-        """Return whether the connection uses TLS."""
+        """True if the connection uses TLS."""
         return self.url.startswith("mqtts:")
 
     @property
     def host(self) -> str:
-        """Return the host of the broker."""
+        """The host name of the broker."""
         return urlsplit(self.url).hostname or ""
 
     @property
     def port(self) -> int:
-        """Return the port of the broker."""
+        """The port of the broker."""
         return urlsplit(self.url).port or (8883 if self.is_secure else 1883)
 
     @property
     def address(self) -> str:
-        """Return the broker for people."""
+        """Host and port of the broker, as shown to users."""
         return f"{self.host}:{self.port}"

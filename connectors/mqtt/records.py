@@ -18,12 +18,12 @@ from connectors.mqtt.options import MqttOptions
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 
 _CELLS = 4_000_000
-"""The limit of records times names in a batch: messages without common names would otherwise need quadratic memory."""
+"""The maximum of records times field names in a batch. Without it, messages without common names need quadratic memory."""
 _ANY = msgspec.json.Decoder(msgspec.Raw)
 
 
 class RecordCollector(msgspec.Struct):
-    """The records of consecutive messages, numbered after ``number``: the number of the last record or rejection."""
+    """Collects the records of consecutive messages. ``number``: the number of the last record or rejection."""
 
     options: MqttOptions
     number: int
@@ -34,16 +34,16 @@ class RecordCollector(msgspec.Struct):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing was added."""
+        """True if there is no record and no rejection."""
         return not self._positions and not self._rejects
 
     @property
     def is_full(self) -> bool:
-        """Return whether a batch should be made."""
+        """True if the records should be yielded as a batch."""
         return len(self._names) * len(self._rows) > _CELLS
 
     def add(self, message: Received) -> None:
-        """Add the records of a message, or the reason why it has none. An empty payload has no record in JSON."""
+        """Add the records of a message, or a rejection. With ``payload: json``, an empty payload adds nothing."""
         if message.size > len(message.payload):
             self._reject(
                 message, f"has {message.size} bytes, more than {self.options.max_payload_bytes} (max_payload_bytes)"
@@ -102,14 +102,14 @@ class RecordCollector(msgspec.Struct):
 
 
 def _json_record(payload: bytes) -> JsonRecord:
-    """Return an object as a record, and another value as its field ``value``."""
+    """Return a JSON object as a record. Return another JSON value as a record with the field ``value``."""
     text = payload.strip(b" \t\r\n")
     if text.startswith(b"{") or not text:
         return parse_record(payload)
     if text.startswith(b"["):
         raise LineUnreadable("is a JSON array; with payload: {type: json} each of its objects is a record")
     try:
-        _ANY.decode(text)  # one value, so that the object around it has one field
+        _ANY.decode(text)  # check that it is one value, because it is put into an object below
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LineUnreadable(f"is not valid JSON ({error}); payload: text takes any text") from None
     return parse_record(b'{"value":' + text + b"}")

@@ -1,11 +1,11 @@
-"""Recognizes the messages that a broker repeats although they are stored: the acknowledgement was lost.
+"""Recognizes stored messages that a broker repeats because their acknowledgement was lost.
 
-A broker that has the session repeats messages that were not acknowledged, in the order of the first time and with the same
-packet numbers. Acknowledgements are sent in order, so the repeated messages begin with the last stored messages, all of them in
-order. A single message with a known packet number proves nothing, because numbers are used again. So a message is known only if
-the messages after it are the rest of the stored messages, up to the last one. If a broker uses numbers again at once, new
-messages can look the same only if they have the topics and payloads of the last stored messages in the same order; then each
-topic has its last value already.
+A broker that has the session repeats unacknowledged messages in the original order and with the same packet numbers.
+Acknowledgements are sent in order, so the repeated messages begin with the end of the sequence of stored messages. A single
+message with a known packet number proves nothing, because numbers are used again. So a message counts as repeated only if the
+messages that follow it continue the sequence of stored messages up to the last stored message. Even if a broker reuses numbers
+at once, only new messages with the topics and payloads of the last stored messages, in the same order, can be mistaken for
+repeated messages. Then each topic has its last value already.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from connectors.mqtt.connection import IN_FLIGHT, Received
 
 
 class RepetitionFilter:
-    """Divides messages into new messages and repeated messages, which are only acknowledged.
+    """Divides messages into new messages and repeated messages. Repeated messages need only an acknowledgement.
 
     ``recent``: packet number and digest of the last stored messages.
     """
@@ -31,11 +31,11 @@ class RepetitionFilter:
 
     @property
     def holds(self) -> bool:
-        """Return whether messages wait for the next message."""
+        """True if messages are held until the next message shows whether they are repeated."""
         return bool(self._held)
 
     def add(self, message: Received) -> Iterator[tuple[Received, bool]]:
-        """Yield the messages that this message decides, in the order of `add`, each with whether it is new."""
+        """Add a message. Yield the messages that are now decided, in order, each with True if it is new."""
         if message.connection is not self._connection:
             yield from self.flush()
             self._connection = message.connection
@@ -59,14 +59,14 @@ class RepetitionFilter:
         yield self._note(message), True
 
     def flush(self) -> Iterator[tuple[Received, bool]]:
-        """Yield the messages that wait, as new messages: it is better to store a message twice than to lose it."""
+        """Yield the held messages as new messages, because storing a message twice is better than losing it."""
         self._is_open = False
         while self._held:
             held = self._held.popleft()
             yield (held, False) if held.facts is None else (self._note(held), True)
 
     def _continues(self, message: Received) -> bool:
-        """Return whether the message is the next stored message; the first may be any of them."""
+        """Return whether the message continues the sequence of stored messages. The first message may be any of them."""
         one = (message.packet, message.digest)
         if self._next is None:
             at = next((at for at in reversed(range(len(self._recent))) if self._recent[at] == one), None)

@@ -1,4 +1,4 @@
-"""The stored parts of a session: its name and subscriptions beside the state file, and its last messages in the cursor."""
+"""The stored parts of a session: name and subscriptions in a kept file, and the last messages in the cursor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from connectors.mqtt.connection import IN_FLIGHT, Received
 from ingestd.sdk import Cursor, KeptFile, SourceBroken
 
 _LONGEST = 23
-"""The length of a client id, in characters, that every broker accepts."""
+"""The maximum length of a client id, in characters, that every broker accepts."""
 
 
 class StoredState(msgspec.Struct):
-    """``number``: records and rejections so far. ``recent``: packet number and digest of the last messages of ``session``."""
+    """The cursor. ``number``: all records and rejections so far. ``recent``: packet number and digest of last messages."""
 
     session: str
     number: int = 0
@@ -25,7 +25,7 @@ class StoredState(msgspec.Struct):
 
     @classmethod
     def of(cls, cursor: Cursor | None, session: str) -> StoredState:
-        """Return the state of a cursor. The messages of another session are unknown to this one.
+        """Return the state of a cursor. If the cursor is of another session, ``recent`` is empty.
 
         Raises:
             SourceBroken: the cursor does not belong to this connector.
@@ -44,20 +44,20 @@ class StoredState(msgspec.Struct):
         return cls(session, number, known)
 
     def note(self, message: Received) -> None:
-        """Add a message that is stored with the next cursor."""
+        """Add a message to ``recent``. The message is stored with the next cursor."""
         if message.qos:
             self.recent.append((message.packet, message.digest))
             del self.recent[:-IN_FLIGHT]
 
     def to_cursor(self) -> Mapping[str, object]:
-        """Return the cursor."""
+        """Return the state as a cursor."""
         return {"session": self.session, "number": self.number, "recent": [list(one) for one in self.recent]}
 
 
 class SessionFile:
-    """``client_id`` names the session.
+    """The kept file of a session. ``client_id``: the name of the session at the broker.
 
-    ``filters``: the filters that the broker may still have in the session, with their QoS.
+    ``filters``: the filters that the broker may have in the session, with their QoS.
     """
 
     def __init__(self, file: KeptFile, pipeline: str, client_id: str) -> None:
@@ -79,7 +79,7 @@ class SessionFile:
             self._write()
 
     def keep(self, filters: Mapping[str, int]) -> None:
-        """Store the filters of the session; raise `SourceBroken` if the file can't be written."""
+        """Store the filters of the session. Raise `SourceBroken` if the file can't be written."""
         if dict(filters) != self.filters:
             self.filters = dict(filters)
             self._write()

@@ -1,7 +1,4 @@
-"""The opcua connector: a snapshot of the present values.
-
-Between complete readings, only the variables that the server reports as changed.
-"""
+"""The opcua connector: complete readings of the present values, and readings of only the changed variables."""
 
 from __future__ import annotations
 
@@ -46,18 +43,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _WORK_SECONDS = 300.0
-"""The longest time for all requests of a step, such as browsing; single requests end after ``timeout_seconds``."""
+"""The longest time for all requests of a step, such as browsing. A single request ends after ``timeout_seconds``."""
 _CONNECT_REQUESTS = 8
 _SHOWN = 5
 _REFUSED = {"BadUserAccessDenied", "BadIdentityTokenRejected", "BadIdentityTokenInvalid"}
 
 
 class ServerAccessRefused(SourceBroken):
-    """The server refused the user: another attempt may lock the account."""
+    """The server refused the user. Another attempt may lock the account."""
 
 
 class OpcuaConnector(Connector):
-    """Variables of one server. The one partition is named after the server; a record is a variable."""
+    """Variables of one server. The only partition has the address of the server as name. Each variable is a record."""
 
     Options: ClassVar[type[OpcuaOptions]] = OpcuaOptions
     options: OpcuaOptions
@@ -71,11 +68,11 @@ class OpcuaConnector(Connector):
         self._own: ApplicationCertificate | None = None
         self._variables: Mapping[str, Variable] = {}
         self._bad: Mapping[str, str] = {}
-        """Why the last complete reading rejected variables."""
+        """The variables that the last complete reading rejected, with the reasons."""
         self._read_times: dict[str, float] = {}
-        """When the value of each variable was read, in seconds since the epoch."""
+        """The time at which the value of each variable was read, in seconds since the epoch."""
         self._durable: Cursor | None = None
-        """The cursor of the last reading of this process; if the stored cursor differs, everything is read again."""
+        """The cursor of the last reading of this process. If the stored cursor differs, everything is read again."""
         self._read_at = 0.0
         self._forgotten = False
         self._connected_at: float | None = None
@@ -85,17 +82,17 @@ class OpcuaConnector(Connector):
 
     @classmethod
     def schedule_refusal(cls, options: OpcuaOptions) -> str:
-        """Return the sentence that a subscription stays open."""
+        """Return the sentence that a subscription stays open and needs no schedule; empty with ``mode: poll``."""
         if options.mode == "poll":
             return ""
         return "mode: subscribe stays connected and reads what changes; remove schedule, or set mode: poll"
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the one partition, without a request."""
+        """Return the only partition. This sends no request."""
         return [Partition(name=self.options.address, deletes=self.options.deletes)]
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield all variables, or in ``mode: subscribe`` those that have changed since the last reading."""
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
+        """Yield all variables; with ``mode: subscribe``, only the variables that changed since the last reading."""
         session = self._connect()
         changed = session.take_changed()
         is_due = self.context.elapsed() - self._read_at >= self.options.full_seconds
@@ -103,10 +100,10 @@ class OpcuaConnector(Connector):
         if not self._subscribes or not follows or is_due or session.needs_all or changed & self._bad.keys():
             yield from self._whole(session, cursor)
         elif changed:
-            self._durable = None  # if this fails, the names are forgotten, and the next reading must be complete
+            self._durable = None  # if this reading fails, the names are lost, so the next reading must be complete
             some = [self._variables[name] for name in sorted(changed) if name in self._variables]
             records, rejects = self._records(some, self._run(session.read(some)))
-            if rejects:  # a rejection belongs to a complete reading, which also ends it
+            if rejects:  # only a complete reading can start or end a rejection
                 yield from self._whole(session, cursor)
                 return
             self._read_times.update(dict.fromkeys((one.name for one in some), self.context.now()))
@@ -115,7 +112,7 @@ class OpcuaConnector(Connector):
 
     @property
     def _subscribes(self) -> bool:
-        """Whether this process waits for changes; `ingestd sync` and commands such as `ingestd check` read once."""
+        """True if this process waits for changes. `ingestd sync` and commands such as `ingestd check` read once."""
         return self.options.mode == "subscribe" and self.context.until is None and self.context.unsaved is None
 
     def _whole(self, session: ServerSession, cursor: Cursor | None) -> Iterator[Batch]:
@@ -123,7 +120,7 @@ class OpcuaConnector(Connector):
         variables = self._run(session.variables())
         self._variables = {one.name: one for one in variables if one.id is not None}
         if self._subscribes:
-            self._run(session.subscribe(list(self._variables.values())))  # before the reading, so it misses no change
+            self._run(session.subscribe(list(self._variables.values())))  # before the reading: no change is missed
         session.needs_all = False
         session.take_changed()
         records, rejects = self._read_all(session, variables)
@@ -176,7 +173,7 @@ class OpcuaConnector(Connector):
         """Return the fields of a value.
 
         Raises:
-            RecordUnreadable: the server has no such variable, or its value is bad or has no text.
+            RecordUnreadable: the server does not have the variable, or the value is bad or has no text.
         """
         if value is None:
             raise RecordUnreadable("is in a namespace that the server does not have")
@@ -197,11 +194,11 @@ class OpcuaConnector(Connector):
     # ------------------------------------------------------------------------------------------------------- connection
 
     def _connect(self) -> ServerSession:
-        """Return the open session, made now if there is none.
+        """Return the open session. Open a session if there is none.
 
         Raises:
             SourceUnavailable: the server is not reachable now.
-            SourceBroken: it can't be used as configured.
+            SourceBroken: the server can't be used as configured.
         """
         if self._refused:
             raise ServerAccessRefused(self._refused)
@@ -221,7 +218,7 @@ class OpcuaConnector(Connector):
             from connectors.opcua.session import ServerSession  # noqa: PLC0415 - the extra may be missing
         except ImportError as error:
             raise SourceBroken(f"OPC UA needs asyncua: install ingestd[opcua] ({error}).") from error
-        # The library would log the same errors, with tracebacks, that are reported here in a sentence.
+        # The library would log, with tracebacks, the same errors that are reported here as sentences.
         logging.getLogger("asyncua").setLevel(logging.CRITICAL)
         session = ServerSession(self.options, self._certificate, now=self.context.now, changed=changed, ended=ended)
         try:
@@ -244,11 +241,11 @@ class OpcuaConnector(Connector):
         return self._own
 
     def _run(self, work: Coroutine[Any, Any, T], *, seconds: float = _WORK_SECONDS) -> T:
-        """Run requests in the loop of the library.
+        """Run requests in the event loop of the library.
 
         Raises:
-            SourceUnavailable: the server does not respond, or the source ends.
-            SourceBroken: the server refuses this source as configured.
+            SourceUnavailable: the server does not respond, or the source is being stopped.
+            SourceBroken: the server does not permit this source with its configuration.
         """
         if self.context.stopping.is_set():
             work.close()
@@ -265,12 +262,12 @@ class OpcuaConnector(Connector):
             failure = f"did not respond within {self.options.timeout_seconds:g} seconds"
         except OSError as error:
             failure = f"is not reachable: {_plain(error)}"
-        except Exception as error:  # noqa: BLE001 - raised again if it is unforeseen
+        except Exception as error:  # noqa: BLE001 - `_failure_of` raises unknown errors again
             failure = self._failure_of(error)
         raise SourceUnavailable(f"The server {self.options.address} {failure}.", retry_after=PAUSE_SECONDS)
 
     def _failure_of(self, error: Exception) -> str:
-        """Return the error that an error of the library means; raise an unknown error again."""
+        """Return the words for an error of the library. Raise `ServerAccessRefused` or an unknown error."""
         from asyncua import ua  # noqa: PLC0415 - the extra may be missing
 
         if not isinstance(error, ua.UaError):
@@ -303,7 +300,7 @@ class OpcuaConnector(Connector):
         return self._wake.listen(wake)
 
     def health(self) -> ConnectionHealth:
-        """Return the state of the connection."""
+        """Return the state of the connection for `ingestd status` and the metrics."""
         session = self._session
         if session is None or not session.is_open:
             reason = session.reason if session is not None else self._reason
@@ -315,8 +312,8 @@ class OpcuaConnector(Connector):
             lag_seconds=0.0,
         )
 
-    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - it does not show what waits
-        """Return why the server is not read, or the state of the variable ``name``: its path, or its node id."""
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
+        """Return why the server is not read; if ``name`` is the path or node id of a variable, the variable's state."""
         health = self.health()
         if name == self.options.address:
             return health.sentence if health.connected_since is None else None
@@ -327,17 +324,17 @@ class OpcuaConnector(Connector):
         quality = self._bad.get(node) or f"The variable {name} is good."
         session, read_at = self._session, self._read_times.get(node)
         read = f" Its value was read {moment(read_at)}." if read_at is not None else ""
-        changed = " A change of it is not read yet." if session is not None and session.has_changed(node) else ""
+        changed = " A change is not read yet." if session is not None and session.has_changed(node) else ""
         how = "reported by a subscription" if self._subscribes else f"read every {self.options.sampling:g} seconds"
         return f"{quality}{read}{changed} Changes are {how}. {health.sentence}"
 
     def notices(self) -> Iterable[str]:
-        """Return the sentence that the own certificate ends soon."""
+        """Return a sentence if the source's own certificate expires soon."""
         notice = self._own.expiry_notice(self.context.now()) if self._own is not None else ""
         return [notice] if notice else []
 
     def verify(self) -> Iterable[Step]:
-        """Connect, find the variables and read them once."""
+        """Connect, find the variables, and read their values once."""
         name = "connection"
         session: ServerSession | None = None
         self._checks = True
@@ -364,12 +361,12 @@ class OpcuaConnector(Connector):
                 self._run(session.close())
 
     def reset(self) -> None:
-        """Read everything again at the next pass, and try a refused user again; an operator requested that."""
+        """Read everything again at the next reading, also with a refused user. An operator requested this."""
         self._forgotten = True
         self.resume()
 
     def resume(self) -> None:
-        """Try again at the next pass although the server refused the user."""
+        """Try a refused user again at the next reading."""
         self._refused = ""
 
     def interrupt(self) -> None:

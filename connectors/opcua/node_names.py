@@ -1,4 +1,4 @@
-"""Names of variables that survive a restart of the server: node ids with the URI of their namespace, and browse paths."""
+"""Names of variables that a restart of the server does not change: node ids with a namespace URI, and browse paths."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ _DEEP = "**"
 
 
 class NodeName(msgspec.Struct, frozen=True):
-    """A node id.
-
-    ``uri``: the namespace; empty: the namespace of OPC UA itself. ``id``: its text without namespace, as ``s=Oven``.
-    """
+    """A node id. ``uri``: the namespace; empty: the namespace of OPC UA itself. ``id``: the id alone, such as ``s=Oven``."""
 
     uri: str
     id: str
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the name for its text; raise `ValueError` if it is not a node id, or has the number of a namespace."""
+        """Parse a node id. Raise `ValueError` if the text is not a node id, or has the number of a namespace."""
         found = _NODE.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is no node id; it is written like nsu=urn:line-1;s=Temperature or i=2258")
@@ -48,10 +45,10 @@ class BrowsePattern(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the pattern for its text.
+        """Parse a pattern.
 
         Raises:
-            ValueError: a level is empty, or holds ``**`` beside other characters.
+            ValueError: a level is empty, or has ``**`` and other characters.
         """
         levels = tuple(text.strip("/").split("/"))
         if not all(levels):
@@ -65,13 +62,13 @@ class BrowsePattern(msgspec.Struct, frozen=True):
         return _rest(self.levels, path) == "all"
 
     def leads_to(self, path: Sequence[str]) -> bool:
-        """Return whether something below the path may match."""
+        """Return whether a node below the path may match."""
         is_open = _DEEP in self.levels or len(path) < len(self.levels)
         return is_open and _rest(self.levels, path) in {"below", "all"}
 
 
 def _rest(levels: Sequence[str], path: Sequence[str]) -> str:
-    """Return ``all`` if the path matches, ``below`` if it is the begin of a match, and an empty text otherwise."""
+    """Return ``all`` if the path matches, ``below`` if a longer path may match, else the empty text."""
     if not path:
         return "all" if all(level == _DEEP for level in levels) else "below"
     if not levels:

@@ -15,7 +15,7 @@ from connectors.option_types import ConnectorOptions, as_tuple, checked_by, spli
 Policy: TypeAlias = Literal["Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"]
 
 PAUSE_SECONDS = 5.0
-"""How long a source waits after its server has failed."""
+"""How long a source waits after the server has failed."""
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
@@ -46,8 +46,8 @@ class OpcuaOptions(ConnectorOptions):
     browse: Annotated[str | Annotated[list[str], Field(max_length=100)], checked_by(_parse_patterns)] = Field(
         default_factory=list,
         description=(
-            "Variables by their path of browse names below Objects: Line1/Oven/*. * is any part of a name, ** any number of"
-            " levels."
+            "Variables by their path of browse names below Objects, such as Line1/Oven/*. The wildcard * is any part of a"
+            " name, ** any number of levels."
         ),
     )
     mode: Literal["subscribe", "poll"] = Field(
@@ -142,7 +142,7 @@ class OpcuaOptions(ConnectorOptions):
         if self.password.get_secret_value() and not self.user:
             raise ValueError("password needs user")
         if self.user and self.security == "none":
-            raise ValueError("user needs a security other than none, which would send the password readable")
+            raise ValueError("user needs another security than none: none would send the password readable")
         if (self.key_file is None) != (self.certificate == "keep"):
             raise ValueError("certificate and key_file are set together")
         if self.deadband and self.mode == "poll":
@@ -151,12 +151,12 @@ class OpcuaOptions(ConnectorOptions):
 
     @property
     def patterns(self) -> list[BrowsePattern]:
-        """Return the patterns of ``browse``."""
+        """The parsed patterns of ``browse``."""
         return _parse_patterns(self.browse)
 
     @property
     def address(self) -> str:
-        """Return host, port and path of the server, without ``opc.tcp://``: its name for people."""
+        """Host, port and path of the server without ``opc.tcp://``, as shown to users."""
         parts = urlsplit(self.url)
         place = parts.netloc.lower() if parts.port else f"{parts.netloc.lower().rstrip(':')}:4840"
         return f"{place}{parts.path.rstrip('/')}"

@@ -1,4 +1,4 @@
-"""The security of connections: the endpoint that is used, whether the server is trusted, and the certificate of the source."""
+"""The security of connections: chooses the endpoint, checks the server's certificate, and creates the source's certificate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from connectors.opcua.options import OpcuaOptions
 from ingestd.sdk import SourceBroken, SourceContext
 
 STRENGTH = ("Aes256_Sha256_RsaPss", "Aes128_Sha256_RsaOaep", "Basic256Sha256")
-"""Policies, the strongest first. Older policies are broken, so they are never used."""
+"""Security policies, the strongest first. Older policies are not secure, so they are never used."""
 
 _SIGN_AND_ENCRYPT = 3
 _DAYS = 3650
@@ -28,7 +28,7 @@ _NAME = "certificate.pem"
 
 
 class ServerEndpoint(msgspec.Struct, frozen=True):
-    """``policy``: empty for none. ``certificate``: the certificate of the server, as DER; empty: none is needed."""
+    """An endpoint. ``policy``: empty for none. ``certificate``: the server's certificate as DER; empty if not needed."""
 
     policy: str
     certificate: bytes
@@ -38,7 +38,7 @@ def choose_endpoint(options: OpcuaOptions, offered: Iterable[Any]) -> ServerEndp
     """Return the endpoint to use, from the endpoints that the server offers (``asyncua.ua.EndpointDescription``).
 
     Raises:
-        SourceBroken: none fits the settings.
+        SourceBroken: no endpoint fits the settings.
     """
     secure: dict[str, ServerEndpoint] = {}
     has_open = False
@@ -70,7 +70,7 @@ def check_trusted(options: OpcuaOptions, certificate: bytes, now: float) -> None
     """Check the certificate of a server.
 
     Raises:
-        SourceBroken: it is not trusted, not valid now, or no certificate; the sentence has its fingerprint.
+        SourceBroken: the certificate is not trusted, not valid now, or not readable. The sentence shows the fingerprint.
     """
     try:
         found = x509.load_der_x509_certificate(certificate)
@@ -92,12 +92,12 @@ def check_trusted(options: OpcuaOptions, certificate: bytes, now: float) -> None
 
 
 def _first(chain: bytes) -> bytes:
-    """Return the first certificate of a chain, which some servers send instead of their own."""
+    """Return the first certificate of a chain. Some servers send a chain instead of only their own certificate."""
     return chain[: int.from_bytes(chain[2:4], "big") + 4]
 
 
 class ApplicationCertificate(msgspec.Struct, frozen=True):
-    """``certificate`` and ``key`` in the form of ``suffix`` (pem or der). ``uri``: the name of the application in it."""
+    """The source's certificate and private key, in the formats of the suffixes (pem or der). ``uri``: the application URI."""
 
     certificate: bytes
     key: bytes
@@ -107,32 +107,32 @@ class ApplicationCertificate(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Return the application and the fingerprint of the certificate, for the administrator of the server."""
+        """The application URI and the fingerprint of the certificate, for the administrator of the server."""
         return f"{self.uri}, certificate {fingerprint(_load(self.certificate, self.certificate_suffix))}"
 
     def expiry_notice(self, now: float) -> str:
-        """Return a sentence if the certificate ends soon, or has ended; empty otherwise."""
+        """Return a sentence if the certificate expires soon or has expired; else empty."""
         end = _load(self.certificate, self.certificate_suffix).not_valid_after_utc
         days = (end.timestamp() - now) / 86_400
         if days > _NOTICE_DAYS:
             return ""
         ends = "ended" if days < 0 else "ends"
         return (
-            f"The certificate of this source {ends} on {end:%Y-%m-%d}. With certificate: keep, `ingestd reload` after the file"
-            f" {_NAME} of the pipeline was removed makes a new one, which the server must trust."
+            f"The certificate of this source {ends} on {end:%Y-%m-%d}. With certificate: keep, remove the file {_NAME} of the"
+            " pipeline and run `ingestd reload`. This makes a new certificate, which the server must trust."
         )
 
 
 def application_certificate(
     options: OpcuaOptions, context: SourceContext, *, checks: bool = False
 ) -> ApplicationCertificate:
-    """Return the certificate of the source, with ``certificate: keep``, it is created and stored at the first call.
+    """Return the certificate of the source. With ``certificate: keep``, the first call creates and stores the certificate.
 
-    ``checks``: this process is `ingestd check`. It also creates the certificate, so that it shows the certificate that the
-    daemon will use.
+    ``checks``: this process is `ingestd check`, which also creates the certificate, because it checks the access with the
+    certificate that the daemon will use.
 
     Raises:
-        SourceBroken: it can't be read or stored, is not a certificate, or does not exist yet.
+        SourceBroken: the certificate can't be read or stored, is not a certificate, or does not exist yet.
     """
     try:
         if options.key_file is not None and isinstance(options.certificate, Path):
@@ -156,7 +156,7 @@ def application_certificate(
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
-    """Return the SHA-256 fingerprint with colons."""
+    """Return the SHA-256 fingerprint of a certificate, in hexadecimal with colons."""
     return certificate.fingerprint(hashes.SHA256()).hex(":")
 
 
@@ -176,7 +176,7 @@ def _load(content: bytes, suffix: str) -> x509.Certificate:
 
 
 def _uri_of(certificate: x509.Certificate) -> str:
-    """Return the application's URI, which servers compare with the URI of the session."""
+    """Return the application URI of a certificate. Servers compare it with the application URI of the session."""
     for extension in certificate.extensions:
         if isinstance(names := extension.value, x509.SubjectAlternativeName):
             for uri in names.get_values_for_type(x509.UniformResourceIdentifier):
@@ -185,7 +185,7 @@ def _uri_of(certificate: x509.Certificate) -> str:
 
 
 def _make(pipeline: str) -> bytes:
-    """Return a new private key and its self-signed certificate as PEM, as OPC 10000-6 (6.2.2) requires them."""
+    """Return a new private key and its self-signed certificate as PEM, according to OPC 10000-6 (6.2.2)."""
     host = socket.gethostname()
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"ingestd {pipeline}"[:64])])
@@ -198,7 +198,7 @@ def _make(pipeline: str) -> bytes:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))  # clocks differ
+        .not_valid_before(now - dt.timedelta(days=1))  # the server's clock may be slow
         .not_valid_after(now + dt.timedelta(days=_DAYS))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -1,7 +1,7 @@
-"""One connection to an OPC UA server, from its start to its end; the next connection is another object.
+"""One connection to an OPC UA server. Each connection is a new object.
 
-The library can make a connection again itself, but if a step of that fails, the connection may stay without notifications. So a
-watchdog here ends the connection in case of doubt. The source then makes a new connection and reads everything.
+The library can reconnect by itself, but if a step of this fails, the connection may stay without notifications. So a watchdog
+ends the connection in case of doubt. Then the source opens a new connection and reads everything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from connectors.opcua.security import ApplicationCertificate, check_trusted, cho
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _AT_ONCE = 500
-"""Variables of a request."""
+"""The maximum number of variables in a request."""
 _MOST_LEVELS = 32
 _MOST_BROWSED = 500_000
 _SESSION_SECONDS = 60
@@ -36,7 +36,7 @@ _SILENT_KEEPALIVES = 3
 _MESSAGE_BYTES = 64 * 2**20
 _END_SECONDS = 1.0
 _OVERFLOW = 0x480
-"""The status of a value if the server has dropped earlier values: info type DataValue, and overflow."""
+"""The status bits of a value if the server has dropped earlier values: info type DataValue, and overflow."""
 _HAS_PROPERTY = 46
 _HIERARCHICAL = 33
 _OBJECTS = 85
@@ -55,7 +55,7 @@ _CLASSES = {
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """``name``: its node id with the URI of its namespace. ``id``: its id in this connection; None: no such namespace."""
+    """A variable. ``name``: the node id with a namespace URI. ``id``: the id in this connection; None: no such namespace."""
 
     name: str
     id: NodeId | None
@@ -65,10 +65,10 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class ServerSession:
-    """A session with a subscription, and the watchdog over both. All methods run in one event loop.
+    """A session with a subscription, and the watchdog of both. All methods run in one event loop.
 
-    ``own`` returns the certificate of the source; it is called when the server is trusted. ``changed`` is called when
-    `take_changed` would return a name, ``ended`` once when the server or the network ends it.
+    ``own`` returns the certificate of the source; it is called only if the server is trusted. ``changed`` is called when
+    `take_changed` has a new name. ``ended`` is called once, when the server or the network ends the connection.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class ServerSession:
         self._dirty: set[str] = set()
         self._watching: asyncio.Task[None] | None = None
         self.needs_all = True
-        """Whether the next reading must have all variables, because a notification may be missing."""
+        """True if the next reading must be complete, because a notification may be missing."""
         self.is_open = False
         self.reason = ""
-        """Why the connection ended."""
+        """The reason why the connection ended."""
 
     async def open(self) -> None:
-        """Connect, with the security that the options ask for.
+        """Connect with the configured security.
 
         Raises:
             SourceBroken: the server can't be used as configured.
@@ -133,7 +133,7 @@ class ServerSession:
         except (OSError, TimeoutError, ua.UaError):
             raise
         except Exception as error:
-            # Instead of a response that opens the channel, some servers send a fault, which the library can't read.
+            # To refuse a certificate, some servers send a fault instead of a response. The library can't read this fault.
             raise self._distrusted(own, "it did not open a secure channel") from error
         self._client = client
         self._transport = client.uaclient.protocol.transport
@@ -164,10 +164,10 @@ class ServerSession:
     # ------------------------------------------------------------------------------------------------------ variables
 
     async def variables(self) -> list[Variable]:
-        """Return the variables that the options name, as the server has them now, each once.
+        """Return the present variables that ``nodes`` and ``browse`` name, each variable once.
 
         Raises:
-            SourceBroken: they are more than ``max_nodes``.
+            SourceBroken: there are more than ``max_nodes`` variables.
         """
         uris = [str(uri) for uri in await self._connected().get_namespace_array()]
         found = {one.name: one for one in await self._browse(uris)}
@@ -177,7 +177,7 @@ class ServerSession:
         if len(found) > self._options.max_nodes:
             raise SourceBroken(
                 f"The server {self._options.address} has more than {self._options.max_nodes} of these variables (max_nodes)."
-                " Name fewer, or raise it."
+                " Name fewer variables, or increase max_nodes."
             )
         return await self._described(list(found.values()))
 
@@ -198,7 +198,7 @@ class ServerSession:
                     if len(seen) > _MOST_BROWSED:
                         raise SourceBroken(
                             f"The server {self._options.address} has more than {_MOST_BROWSED} nodes below these paths. Write"
-                            " longer ones."
+                            " longer paths."
                         )
                     if int(one.NodeClass) == _VARIABLE and any(pattern.matches(below) for pattern in patterns):
                         found.append(Variable(str(_name(child, uris)), child, "/".join(below)))
@@ -208,13 +208,13 @@ class ServerSession:
         return found
 
     async def _children(self, id_: NodeId) -> list[Any]:
-        """Return the references to components of a node: all references down the tree, except properties."""
+        """Return all hierarchical references of a node to its children, except properties."""
         node = self._connected().get_node(id_)
         references = await node.get_children_descriptions(refs=_HIERARCHICAL)
         return [one for one in references if one.ReferenceTypeId.Identifier != _HAS_PROPERTY]
 
     async def _described(self, variables: list[Variable]) -> list[Variable]:
-        """Return the variables with display names, and with units if they have any."""
+        """Return the variables with display names, and with units if the server has units."""
         described: list[Variable] = []
         for some in _chunks(variables):
             ids = [one.id if one.id is not None else ua.NodeId() for one in some]
@@ -242,7 +242,7 @@ class ServerSession:
         return [str(getattr(unit, "Text", "") or "") for unit in units]
 
     async def read(self, variables: Iterable[Variable]) -> list[DataValue]:
-        """Return the present values, in the order of ``variables``. Each variable has an id."""
+        """Return the present values, in the order of ``variables``. Each variable must have an id."""
         values: list[DataValue] = []
         for some in _chunks(list(variables)):
             ids = [one.id for one in some if one.id is not None]
@@ -252,7 +252,7 @@ class ServerSession:
     # --------------------------------------------------------------------------------------------------- notifications
 
     async def subscribe(self, variables: Sequence[Variable]) -> None:
-        """Have the server report changes of these variables. A former subscription ends."""
+        """Let the server report changes of these variables. An existing subscription to other variables ends."""
         wanted = {one.name for one in variables}
         if self._subscription is not None:
             if wanted == set(self._monitored.values()):
@@ -266,7 +266,7 @@ class ServerSession:
             RequestedLifetimeCount=3 * keepalives + 100,
             MaxNotificationsPerPublish=10_000,
         )
-        # The method of the client is not used: it would replace a silent subscription, and not report that changes are missing.
+        # `Client.create_subscription` is not used: it replaces a silent subscription without a report of missed changes.
         subscription = Subscription(self._connected().uaclient.session, parameters, self)
         granted = await subscription.init()
         keepalive = granted.RevisedPublishingInterval / 1000 * granted.RevisedMaxKeepAliveCount
@@ -276,17 +276,17 @@ class ServerSession:
         subscription.last_publish_at = time.monotonic()
         for handles in _chunks(list(enumerate(variables, start=1))):
             plain = await self._monitor(handles, deadband=self._options.deadband)
-            if plain and self._options.deadband:  # it is for numbers only
+            if plain and self._options.deadband:  # a server permits a deadband only for numbers
                 await self._monitor(plain, deadband=0.0)
 
     async def _monitor(self, items: Sequence[tuple[int, Variable]], *, deadband: float) -> list[tuple[int, Variable]]:
-        """Return the items that the server refused; they are read at complete readings only."""
+        """Monitor the items. Return the items that the server refused; only complete readings read them."""
         requests = []
         for handle, variable in items:
             wanted = ua.MonitoringParameters(
                 ClientHandle=handle,
                 SamplingInterval=self._options.sampling * 1000,
-                QueueSize=1,  # only the newest value counts, so no change is lost in a queue
+                QueueSize=1,  # only the newest value is needed, so a longer queue has no use
             )
             if deadband:
                 wanted.Filter = ua.DataChangeFilter(
@@ -298,7 +298,7 @@ class ServerSession:
         return [item for item, result in zip(items, results, strict=True) if not isinstance(result, int)]
 
     def datachange_notification(self, _node: object, _value: object, data: Any) -> None:
-        """Note a variable that has changed; the library calls this. Its value is read when the source is read."""
+        """Record that a variable has changed. The library calls this. The next reading reads the value."""
         item = data.monitored_item
         if int(item.Value.StatusCode.value) & _OVERFLOW == _OVERFLOW:
             self.needs_all = True
@@ -306,12 +306,12 @@ class ServerSession:
         self._changed()
 
     def status_change_notification(self, notification: Any) -> None:
-        """End the connection, because the server has ended the subscription; the library calls this."""
+        """End the connection, because the server has ended the subscription. The library calls this."""
         if self.is_open:
             self._end(f"The server ended the subscription ({notification.Status.name}).")
 
     def has_changed(self, name: str) -> bool:
-        """Return whether the change of a variable waits for a reading. May be called in any thread."""
+        """Return whether a change of the variable is not read yet. May be called in any thread."""
         return name in self._dirty
 
     def take_changed(self) -> set[str]:
@@ -322,16 +322,16 @@ class ServerSession:
     # --------------------------------------------------------------------------------------------------------- the end
 
     async def _watch(self) -> None:
-        """End the connection if it does not respond, or its subscription is silent for longer than the server promised."""
+        """End the connection if the server does not respond, or if no keep-alive of the subscription arrives in time."""
         while self.is_open:
             await asyncio.sleep(self._options.timeout_seconds)  # the library's own probe has the same period
             silent = time.monotonic() - self._subscription.last_publish_at if self._subscription is not None else 0.0
             if silent > self._silence:
-                self._end(f"The server sent no notification for {silent:.0f} seconds, not even that there is none.")
+                self._end(f"The server sent no notification for {silent:.0f} seconds, not even a keep-alive.")
             try:
                 async with asyncio.timeout(self._options.timeout_seconds):
                     await self._connected().nodes.server_state.read_value()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the connection can't be relied on
+            except Exception as error:  # noqa: BLE001 - after any error the connection is not reliable
                 self._end(f"The server does not respond ({str(error) or type(error).__name__}).")
 
     async def _on_lost(self, error: Exception) -> None:
@@ -344,17 +344,17 @@ class ServerSession:
             self._ended()
 
     async def close(self) -> None:
-        """Disconnect; wait at most a second for the server."""
+        """Disconnect. Wait at most one second for the server."""
         self.is_open = False
         if self._watching is not None:
             self._watching.cancel()
         client, self._client = self._client, None
         if client is not None:
-            with contextlib.suppress(Exception):  # the connection is gone: the server ends the session itself
+            with contextlib.suppress(Exception):  # if the connection is lost, the server ends the session by itself
                 async with asyncio.timeout(_END_SECONDS):
                     await client.disconnect()
         if self._transport is not None:
-            self._transport.abort()  # after a lost connection the library forgets its socket, and leaves it open
+            self._transport.abort()  # after a lost connection, the library leaves its socket open
             await asyncio.sleep(0)
 
     def _connected(self) -> Client:
@@ -383,5 +383,5 @@ def _node_id(name: NodeName, uris: Sequence[str]) -> NodeId | None:
 
 
 def _value(data: DataValue, member: str) -> Any:
-    """Return a member of a value; None if the server has no such value."""
+    """Return a member of a structured value; None if the value or the member is missing."""
     return getattr(data.Value.Value if data.Value is not None else None, member, None)

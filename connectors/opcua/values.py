@@ -1,4 +1,4 @@
-"""Values of OPC UA as exact text."""
+"""Conversion of OPC UA values to exact text."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import polars as pl
 from ingestd.sdk import RecordUnreadable
 
 MOST_CHARACTERS = 1_000_000
-"""The longest text of a value."""
+"""The maximum number of characters of a value's text."""
 
 _FIRST_YEAR = 1601
-"""The first year of OPC UA's time. The begin of this year means that there is no time."""
+"""The first year of OPC UA's time. The start of this year means that there is no time."""
 
 
 def value_text(variant: Any) -> str | None:
-    """Return the text of an ``asyncua.ua.Variant``; None: it is null.
+    """Return the text of an ``asyncua.ua.Variant``; None if it is null.
 
-    Numbers have the fewest digits that read back as the same number of their type. Times are ISO 8601 in UTC, bytes
-    hexadecimal, arrays JSON.
+    A number has the shortest text that can be parsed to the same number. Times are ISO 8601 in UTC, bytes are hexadecimal,
+    and arrays are JSON.
 
     Raises:
-        RecordUnreadable: it has no text, such as a structure, or a very long one.
+        RecordUnreadable: the value has no text (a structure, for example), or the text is too long.
     """
     if variant is None or variant.Value is None:
         return None
@@ -47,7 +47,7 @@ def time_text(time: datetime | None) -> str | None:
 
 
 def _items(kind: str, value: Any) -> Any:
-    """Return an array as JSON: integers and booleans as themselves, everything else as its text."""
+    """Return an array as JSON data. Integers and booleans are kept; every other value becomes its text."""
     if isinstance(value, list):
         return [_items(kind, one) for one in value]
     return value if isinstance(value, int) else _text(kind, value)
@@ -63,7 +63,7 @@ def _text(kind: str, value: Any) -> str | None:
 
 
 def _float(value: float) -> str:
-    """Return the shortest text that reads back as the same float32."""
+    """Return the shortest text that can be parsed to the same float32."""
     return _double(float(pl.Series([value], dtype=pl.Float32).cast(pl.String).item()))
 
 

@@ -1,4 +1,4 @@
-"""The push connector: records that clients send by HTTP, acknowledged after they are durable."""
+"""The push connector: receives records that clients send by HTTP, and acknowledges requests after they are durable."""
 
 from connectors.push.connector import PushConnector
 from connectors.push.options import PushOptions

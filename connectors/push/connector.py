@@ -31,15 +31,15 @@ from ingestd.sdk import (
 )
 
 _TOGETHER = 64
-"""Messages of one commit."""
+"""The maximum number of messages in a batch."""
 _RESCAN_SECONDS = 30.0
-"""After a full state file, how long a message may wait for the next reading."""
+"""The longest wait for the next reading after messages could not be stored, for example because the state file was full."""
 _READING_SECONDS = 2.0
 """A reading ends after this time even if more messages arrive, so that retries and acknowledgements take effect."""
 
 
 class PushConnector(Connector):
-    """Receives records at a path of a listener. The one partition is named after the path."""
+    """Receives records at a path of a listener. The only partition has the path as name."""
 
     Options: ClassVar[type[PushOptions]] = PushOptions
     confirms_delivery = True
@@ -53,16 +53,16 @@ class PushConnector(Connector):
         self._known = KnownIds(context.keep("known-ids"))
         self._uncommitted: list[PushedMessage] = []
         self._undelivered: deque[tuple[int, Future[str | None]]] = deque()
-        """``acknowledge: delivered``: responses, each with the number of records of the durable cursor."""
+        """``acknowledge: delivered``: responses, each with the number of records in the cursor of its commit."""
         self._rejection = ""
 
     @classmethod
     def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - it always listens
-        """Return the sentence that clients decide when they send."""
+        """Return the sentence that a push source needs no schedule."""
         return "A push source listens all the time, and its clients decide when they send."
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the one partition."""
+        """Return the only partition; none with ``mode: wake``."""
         listener = self._listener
         if listener is not None and listener.problem:
             raise SourceUnavailable(listener.problem)
@@ -72,7 +72,7 @@ class PushConnector(Connector):
 
     @property
     def rescan_seconds(self) -> float:
-        """After a reading that could not store its messages, the time until the next one."""
+        """The time until the next reading, after a reading that could not store its messages."""
         return _RESCAN_SECONDS
 
     @contextmanager
@@ -82,17 +82,17 @@ class PushConnector(Connector):
         self._listener = PushListener.attach(self.options.address, self.options.path, self._endpoint)
         try:
             if self.options.mode == "wake":
-                self._wake_pipelines()  # a request before a restart may not have had its effect
+                self._wake_pipelines()  # the effect of a request before the restart may have been lost
                 self._endpoint.accept()
             yield
         finally:
             self._detach()
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield the waiting messages, some in each batch. Repeated messages are acknowledged unread."""
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
+        """Yield the waiting messages, several in each batch. Repeated messages are only acknowledged."""
         self._give_back()
         stored: dict[str, Any] = dict(cursor) if cursor is not None else {}
-        count, ids = _records_of(stored), stored.get("ids")  # a later version wrote them if they have other types
+        count, ids = _records_of(stored), stored.get("ids")  # a newer version may have written other types
         try:
             self._known.load(ids if isinstance(ids, list) else ())
         except OSError as error:
@@ -112,7 +112,7 @@ class PushConnector(Connector):
                 is_last = is_empty or is_over or self.context.stopping.is_set()
                 has_begun = True
                 yield dataclasses.replace(batch, cursor={"records": count, "ids": self._known.to_token()}, last=is_last)
-            if (has_begun or self._uncommitted) and not is_last:  # what waited was known
+            if (has_begun or self._uncommitted) and not is_last:  # all messages of the last `_take` were known
                 yield pack([], cursor={"records": count, "ids": self._known.to_token()}, last=True)
             if len(self._endpoint.inbox):
                 self._wake()
@@ -120,7 +120,7 @@ class PushConnector(Connector):
             self._give_back()
 
     def _give_back(self) -> None:
-        """Have the clients send the messages again that the runtime could not store."""
+        """Respond to clients with messages that the runtime could not store, so that they send the messages again."""
         if self._uncommitted:
             self._endpoint.pause()
             for message in self._uncommitted:
@@ -128,9 +128,9 @@ class PushConnector(Connector):
             self._uncommitted = []
 
     def _take(self) -> list[PushedMessage] | None:
-        """Return the messages of a batch that are not known; None if nothing waits.
+        """Return the new messages of the next batch; None if no message waits.
 
-        They have the same fields: a field that all records of a request lack is then absent in the batch.
+        All messages of a batch have the same fields, so that a field that a request lacks is absent and not empty.
         """
         taken = self._endpoint.inbox.take(_TOGETHER, alike=lambda first, one: first.fields == one.fields)
         if not taken:
@@ -140,7 +140,7 @@ class PushConnector(Connector):
             if not message.stored.set_running_or_notify_cancel():
                 continue
             if message.id and message.id in self._known:
-                # A message of this batch is durable only with the batch. A message that was stored may not be delivered yet.
+                # The first message with this id may be in this batch and not durable yet, or stored and not delivered yet.
                 if self._waits_for_delivery or any(one.id == message.id for one in fresh):
                     self._uncommitted.append(message)
                 else:
@@ -153,7 +153,7 @@ class PushConnector(Connector):
         return fresh
 
     def _batch(self, messages: Iterable[PushedMessage], count: int) -> Batch:
-        """Return the records of some messages. Their positions are numbers that only grow, from ``count`` on."""
+        """Return the records of some messages as a batch. Positions are increasing numbers after ``count``."""
         frames: list[pl.DataFrame] = []
         positions: list[int] = []
         rejects: list[Reject] = []
@@ -173,12 +173,12 @@ class PushConnector(Connector):
             rejects=tuple(rejects),
         )
 
-    def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: ARG002 - there is one
-        """Have the response say why all records of the batch are rejected."""
+    def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: ARG002 - one partition
+        """Store the reason why all records of the batch are rejected, for the responses."""
         self._rejection = reason
 
-    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - there is one, and one batch at a time
-        """Acknowledge the requests of the batch, unless they wait for the delivery of its entries."""
+    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - one partition, and one batch at a time
+        """Acknowledge the requests of the batch, unless they must wait for the delivery of the entries."""
         messages, self._uncommitted = self._uncommitted, []
         rejection, self._rejection = self._rejection, ""
         for message in messages:
@@ -188,13 +188,13 @@ class PushConnector(Connector):
                 message.stored.set_result(rejection)
         self._known.compact()
 
-    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - there is one
-        """Acknowledge the requests with entries that the service has."""
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - one partition
+        """Acknowledge the requests up to the cursor, because their entries are delivered or rejected."""
         while self._undelivered and self._undelivered[0][0] <= _records_of(cursor):
             self._undelivered.popleft()[1].set_result("")
 
     def health(self) -> ConnectionHealth | None:
-        """Return since when the listener listens."""
+        """Return the state of the listener."""
         listener = self._listener
         if listener is None:
             return ConnectionHealth(sentence="It does not listen: only the running daemon does.")
@@ -208,25 +208,25 @@ class PushConnector(Connector):
         )
 
     def verify(self) -> Iterable[Step]:
-        """State where the daemon will listen. The address may be in use by the running daemon, so it is not opened."""
+        """Return the address at which the daemon listens. It is not opened, because the running daemon may use it."""
         kind = "a bearer token" if self.options.auth.type == "bearer" else "signatures of Standard Webhooks"
         sentence = (
             f"Clients send to http://{self.options.address}{self.options.path} with {kind}, while the daemon runs."
         )
         return [Step(name="listener", outcome="passed", sentence=sentence)]
 
-    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - nothing of a client waits
-        """Return why nothing is received; None if the source listens."""
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
+        """Return why no messages are received; None if the source listens, or for another name."""
         if name != self.options.path.lstrip("/"):
             return None
         return self._listener.problem or None if self._listener is not None else "Only the running daemon listens."
 
     def interrupt(self) -> None:
-        """Respond with 503 from now on."""
+        """Respond to all further requests with status 503."""
         self._endpoint.inbox.close()
 
     def close(self) -> None:
-        """End the listener of the path, and have the clients send messages again that were not stored."""
+        """Stop serving the path. Clients send messages again that were not stored or not delivered."""
         self._endpoint.inbox.close()
         self._endpoint.pause()
         while self._undelivered:

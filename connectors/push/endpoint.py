@@ -1,6 +1,6 @@
-"""The path of one source: who may send, how much, and when a request is acknowledged.
+"""The endpoint of one source: authenticates clients, limits their requests, and waits until records are durable.
 
-A client proves its identity by a bearer token, or by a signature as Standard Webhooks 1.0 specifies it:
+A client proves its identity by a bearer token, or by a signature according to Standard Webhooks 1.0:
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
 
@@ -25,22 +25,22 @@ from ingestd.sdk.formats import RecordChunk, decode
 from ingestd.sdk.streams import Inbox
 
 _COMMIT_SECONDS = 25.0
-"""How long a request waits for its commit; then the client gets 503 and sends it again."""
+"""How long a request waits for its commit. Then the client gets status 503 and sends the request again."""
 _RETRY_SECONDS = 5.0
 _MESSAGES = 256
 _MIN_INBOX_BYTES = 8 << 20
 _PREFIXES = ("webhook", "svix")
-"""Svix, from which Standard Webhooks comes, has its own names for the same headers."""
+"""The prefixes of header names. Svix, the origin of Standard Webhooks, has its own prefix for the same headers."""
 _PARTS = ("id", "timestamp", "signature")
 _MAX_SIGNATURES = 10
 _MAX_ID = 256
 
 
 class PushedMessage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Decoded records of one request. ``id``: empty if the client sends none.
+    """Decoded records of one request. ``id``: empty if the client sends no id.
 
-    ``stored`` becomes a text when the records are durable: the reason if all of them are rejected; else empty. It becomes None
-    if the records can't be stored now: the client sends them again. It is cancelled if the client does not wait any more.
+    ``stored``: its result is a text when the records are durable: the reason if all records are rejected, else empty. Its
+    result is None if the records can't be stored now and the client must send them again. It is cancelled if the client leaves.
     """
 
     id: str
@@ -55,7 +55,7 @@ class PushedMessage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class PushRefused(Exception):
-    """The response to a request that was not accepted. ``retry_after``: seconds, 0 for no such header."""
+    """The response to a request that was not accepted. ``retry_after``: seconds; 0: no Retry-After header."""
 
     def __init__(
         self, status: int, sentence: str, *, retry_after: float = 0.0, headers: tuple[tuple[str, str], ...] = ()
@@ -67,7 +67,7 @@ class PushRefused(Exception):
 
 
 class RequestRate:
-    """A bucket of tokens: ``per_second`` requests, and twice as many at once. ``now`` is monotonic seconds."""
+    """A token bucket: ``per_second`` requests, and a burst of twice as many. ``now`` is in monotonic seconds."""
 
     def __init__(self, per_second: float, *, now: float) -> None:
         self._per_second = per_second
@@ -76,13 +76,13 @@ class RequestRate:
         self._at = now
 
     def wait(self, now: float) -> float:
-        """Return the seconds until there is a token, 0 if there is one."""
+        """Return the seconds until a token is available; 0 if one is available now."""
         self._tokens = min(self._most, self._tokens + max(0.0, now - self._at) * self._per_second)
         self._at = now
         return max(0.0, (1 - self._tokens) / self._per_second)
 
     def take(self, now: float) -> float:
-        """Take a token and return 0, or return the seconds until there is one."""
+        """Take a token and return 0. If there is none, return the seconds until one is available."""
         wait = self.wait(now)
         if not wait:
             self._tokens -= 1
@@ -90,7 +90,7 @@ class RequestRate:
 
 
 class PushEndpoint:
-    """Receives the requests of one path in the listener's loop, and gives their messages to the reading.
+    """Receives the requests of one path in the listener's event loop, and passes their messages to the reading.
 
     ``context``: the context of the source. ``on_wake`` is called for each accepted request of ``mode: wake``.
     """
@@ -106,10 +106,10 @@ class PushEndpoint:
         self._rate = RequestRate(options.requests_per_second, now=time.monotonic())
         self._accepts = threading.Event()
         self.refused = 0
-        """Requests that got status 429 or 503."""
+        """The number of requests that got status 429 or 503."""
 
     def accept(self) -> None:
-        """Accept messages: a reading can store them."""
+        """Accept messages from now on, because a reading can store them."""
         self._accepts.set()
 
     def pause(self) -> None:
@@ -120,7 +120,7 @@ class PushEndpoint:
                 message.stored.set_result(None)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Check a request before its body is read; raise `PushRefused` if it is not accepted."""
+        """Check a request before its body is read. Raise `PushRefused` if it is not accepted."""
         _check_headers(self._options.auth, headers, self._context.now())
         _message_id(self._options.auth, headers)
         # The rate is only compared here. A request counts when it is whole and authentic, so that no other client can use up
@@ -133,14 +133,12 @@ class PushEndpoint:
             raise self._unavailable()
 
     async def store(self, headers: Mapping[str, str], body: bytes) -> str:
-        """Store the records of a request that `check` has passed, and return once they are durable.
+        """Store the records of a request that `check` has accepted, and return when they are durable.
 
-        Records that were stored before are durable already.
-
-        Return the reason if all of them are rejected; else the empty text.
+        Return the reason if all records are rejected; else the empty text. Repeated records are not stored again.
 
         Raises:
-            PushRefused: nothing was stored.
+            PushRefused: no record was stored.
         """
         _check_body(self._options.auth, headers, body)
         if wait := self._rate.take(time.monotonic()):
@@ -184,7 +182,7 @@ def _check_headers(auth: PushAuth, headers: Mapping[str, str], now: float) -> No
     """Check the credentials in the headers, before the body is read. ``now``: seconds since the epoch."""
     if isinstance(auth, BearerToken):
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        # Digests of equal length: the time of the comparison shows nothing about the token.
+        # Digests have equal length, so the time of the comparison reveals nothing about the token.
         known = hashlib.sha256(auth.token.get_secret_value().encode()).digest()
         is_same = hmac.compare_digest(hashlib.sha256(token.strip().encode("latin-1")).digest(), known)
         if scheme.lower() != "bearer" or not is_same:
@@ -204,7 +202,7 @@ def _check_headers(auth: PushAuth, headers: Mapping[str, str], now: float) -> No
 
 
 def _check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None:
-    """Check that a signature of the body is by a known secret, after `_check_headers`."""
+    """Check that a configured secret made a signature of the body. Requires `_check_headers`."""
     if isinstance(auth, BearerToken):
         return
     prefix = _prefix(headers)
@@ -217,14 +215,14 @@ def _check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None
     is_valid = False
     for key in auth.keys:
         expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
-        for one in given:  # all secrets are compared, so that the time does not show which secret fits
+        for one in given:  # all secrets are compared, so that the time does not reveal which secret is correct
             is_valid |= hmac.compare_digest(expected, one)
     if not is_valid:
         raise _denied(auth, f"No signature of {prefix}-signature fits the body and the secret.")
 
 
 def _message_id(auth: PushAuth, headers: Mapping[str, str]) -> str:
-    """Return the id of the message, which is the same in each repetition; empty if the client sends none."""
+    """Return the id of the message, which is the same in each repetition; empty if the client sends no id."""
     found = headers.get(f"{_prefix(headers)}-id") or headers.get("idempotency-key") or ""
     if len(found) > _MAX_ID:
         raise _denied(auth, f"The id of the message has more than {_MAX_ID} characters.")
@@ -237,5 +235,5 @@ def _denied(auth: PushAuth, sentence: str) -> PushRefused:
 
 
 def _prefix(headers: Mapping[str, str]) -> str:
-    """Return the prefix of the names of the headers: all headers of one request have the same prefix."""
+    """Return the prefix of the header names, which is the same for all headers of a request."""
     return next((one for one in _PREFIXES if f"{one}-signature" in headers or f"{one}-id" in headers), _PREFIXES[0])

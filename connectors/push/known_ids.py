@@ -1,7 +1,7 @@
-"""The ids of messages that are durable, so that a repeated message is acknowledged and not stored again.
+"""The ids of durable messages, so that a repeated message is acknowledged and not stored again.
 
-The newest ids are in the cursor, which is committed together with the records. When there are many, they move to a file of the
-connector. Until the file is written, the cursor has them, so no id is lost in a crash.
+The newest ids are in the cursor, which is committed together with the records. When the cursor has many ids, they move to a
+file of the connector. The cursor keeps the ids until the file is written, so no id is lost in a crash.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from ingestd.sdk import KeptFile
 
 MAX_IDS = 60_000
-"""The number of ids that are known; the oldest are forgotten."""
+"""The maximum number of ids in the file. The oldest ids are forgotten."""
 _DIGEST_BYTES = 16
 _IN_CURSOR = 128
 _MOST_IN_CURSOR = 4_096
 
 
 class KnownIds:
-    """Digests of ids in the order of their arrival. Belongs to the reading thread."""
+    """Digests of ids in the order of their arrival. Only the reading thread may use an object."""
 
     def __init__(self, file: KeptFile) -> None:
         self._file = file
@@ -28,7 +28,7 @@ class KnownIds:
         self._recent: dict[bytes, None] = {}
 
     def load(self, recent: Iterable[str]) -> None:
-        """Begin a reading with the ids ``recent`` of the durable cursor; raise `OSError` if the file can't be read."""
+        """Begin a reading. ``recent``: the ids in the durable cursor. Raise `OSError` if the file can't be read."""
         if self._known is None:
             stored = self._file.read() or b""
             whole = len(stored) - len(stored) % _DIGEST_BYTES
@@ -36,7 +36,7 @@ class KnownIds:
         self._recent = {base64.b64decode(one): None for one in recent}
 
     def __contains__(self, identity: str) -> bool:
-        """Return whether a message with this id is durable or was added."""
+        """Return whether the id belongs to a durable message, or was added for the next batch."""
         digest = _digest(identity)
         return digest in self._recent or digest in (self._known or {})
 
@@ -45,16 +45,16 @@ class KnownIds:
         self._recent[_digest(identity)] = None
 
     def to_token(self) -> list[str]:
-        """Return the part of the cursor."""
+        """Return the ids for the cursor."""
         return [base64.b64encode(digest).decode() for digest in self._recent]
 
     @property
     def is_full(self) -> bool:
-        """Whether the cursor has the maximum number of ids, because the file could not be written."""
+        """True if the cursor has the maximum number of ids, because the file could not be written."""
         return len(self._recent) >= _MOST_IN_CURSOR
 
     def compact(self) -> None:
-        """Move the ids of the cursor to the file, if there are many; call this after the commit of all ids.
+        """Move the ids of the cursor to the file if there are many. All ids must be committed before.
 
         Raises:
             OSError: the file can't be written. The cursor keeps the ids.

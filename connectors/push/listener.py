@@ -1,7 +1,7 @@
-"""The HTTP listener of the push sources: one for each address, with a path for each source.
+"""The HTTP listener of the push sources: one listener for each address, with a path for each source.
 
-Everything of a client is bounded: connections, size, time and rate. If there are too many connections, a connection with a slow
-client is closed, so slow clients do not block other clients.
+Connections, sizes, times and rates are limited for all clients. If there are too many connections, a connection with a slow
+client is closed, so that slow clients do not block other clients.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LIMITS = ConnectionLimits(
 _RETRY_SECONDS = 5.0
 _START_SECONDS = 10.0
 BEGINNING_SECONDS = 60.0
-"""For this time after a path starts or ends, clients of unknown paths are asked to come again: pipelines start one by one."""
+"""For this time after a path is added or removed, unknown paths get 503 with Retry-After: pipelines start one by one."""
 
 
 class PushListener:
@@ -50,9 +50,9 @@ class PushListener:
     def __init__(self, address: str) -> None:
         self.address = address
         self.problem = "It does not listen yet."
-        """Why the address can't be used now; empty while it listens."""
+        """Why the address can't be used now; empty while the listener listens."""
         self.since: float | None = None
-        """When it began to listen, in seconds since the epoch."""
+        """The time at which the listener began to listen, in seconds since the epoch."""
         self._endpoints: dict[str, PushEndpoint] = {}
         self._changed = time.monotonic()
         self._tried = threading.Event()
@@ -61,7 +61,7 @@ class PushListener:
 
     @classmethod
     def attach(cls, address: str, path: str, endpoint: PushEndpoint) -> PushListener:
-        """Serve ``path`` at ``address``; return the listener once it listens, or knows that it can't listen yet.
+        """Serve ``path`` at ``address``. Return the listener when it listens, or after its first attempt has failed.
 
         Raises:
             SourceBroken: another source has the path.
@@ -78,7 +78,7 @@ class PushListener:
         return listener
 
     def detach(self, path: str, endpoint: PushEndpoint) -> None:
-        """End serving a path; the listener ends with its last one. A second call has no effect."""
+        """Stop serving a path. The listener stops when its last path is removed. A second call has no effect."""
         with self._lock:
             if self._endpoints.get(path) is not endpoint:
                 return
@@ -86,7 +86,7 @@ class PushListener:
             self._changed = time.monotonic()
             if not self._endpoints:
                 del self._open[self.address]
-                self._thread.close()  # with the lock: the next listener needs the address
+                self._thread.close()  # the lock is held, because the next listener needs the address to be free
 
     async def _run(self) -> None:
         with await self._bind() as sock:
@@ -147,7 +147,7 @@ class PushListener:
         return await endpoint.store(headers, body)
 
     def endpoint(self, path: str) -> PushEndpoint:
-        """Return the endpoint of a path; raise `PushRefused` if no pipeline has the path yet."""
+        """Return the endpoint of a path. Raise `PushRefused` if no pipeline has the path."""
         if path in self._endpoints:
             return self._endpoints[path]
         if time.monotonic() - self._changed < BEGINNING_SECONDS:

@@ -32,9 +32,9 @@ class BearerToken(ConnectorOptions):
 
 
 class WebhookSignature(ConnectorOptions):
-    """Each request is signed as Standard Webhooks says: the headers webhook-id, webhook-timestamp and webhook-signature.
+    """Each request is signed according to Standard Webhooks, in webhook-id, webhook-timestamp and webhook-signature.
 
-    Svix names them svix-id, svix-timestamp and svix-signature.
+    Svix names these headers svix-id, svix-timestamp and svix-signature.
     """
 
     type: Literal["hmac"]
@@ -103,13 +103,13 @@ class PushOptions(ConnectorOptions):
     acknowledge: Literal["stored", "delivered"] = Field(
         default="stored",
         description=(
-            "stored: a request gets its response when its records are in the state file. delivered: a request gets it when the"
-            " service has the records, so that the loss of this machine loses nothing acknowledged. A client may repeat a request"
-            " safely if each record has an id."
+            "stored: a request gets its response when its records are in the state file. delivered: it gets its response when"
+            " the service has the records, so that the loss of this machine loses nothing acknowledged. A client may repeat a"
+            " request safely if each record has an id."
         ),
     )
     max_body: int = Field(
-        default=2**20, ge=1, le=2**26, description="The largest body, in bytes; a larger one gets status 413."
+        default=2**20, ge=1, le=2**26, description="The largest body, in bytes; a larger body gets status 413."
     )
     requests_per_second: float = Field(
         default=50,

@@ -1,4 +1,4 @@
-"""The remote connector: reads files of an SFTP server or an object store as the directory connector reads files of a folder."""
+"""The remote connector: reads files of an SFTP server or an object store, in the same way as the directory connector."""
 
 from connectors.remote.connector import RemoteConnector
 from connectors.remote.options import RemoteOptions

@@ -14,10 +14,10 @@ _SFTP_PORT = 22
 
 
 class RemoteAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where files are. ``host``: the server, the bucket or the container.
+    """The parts of a folder's address. ``host``: the server, the bucket or the container.
 
-    ``folder``: the path from the root of the server, such as ``/drop``, or from the home of the user, such as ``drop``. Of an
-    object store, the prefix without slashes at its ends.
+    ``folder``: for SFTP, a path from the root of the server, such as ``/drop``, or from the user's home, such as ``drop``. For
+    an object store, the prefix without slashes at its ends.
     """
 
     scheme: Scheme
@@ -33,20 +33,20 @@ class RemoteAddress(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.scheme}://{self.host}{port}"
 
     def display(self, path: str) -> str:
-        """Return the address of a path."""
+        """Return the URL of a path on the server, without the user."""
         if self.scheme == "sftp" and not path.startswith("/"):
             path = f"~/{path}"
         return f"{self.origin}/{path.lstrip('/')}".rstrip("/")
 
     def below(self, folder: str) -> str:
-        """Return the path of a configured folder: from the root if it begins with a slash, else below the address."""
+        """Return the path of a configured folder. ``folder`` is relative to this address unless it begins with a slash."""
         if folder.startswith("/"):
             return ("/" if self.scheme == "sftp" else "") + folder.strip("/")
         return join(self.folder, folder.strip("/"))
 
 
 def join(folder: str, name: str) -> str:
-    """Return the path of a name in a folder; an empty folder is the root of an object store, or the home of a user."""
+    """Return the path of a name in a folder; an empty folder is the root of a bucket, or the home of the user."""
     return f"{folder.rstrip('/')}/{name}" if folder else name
 
 
@@ -54,7 +54,7 @@ def parse_address(url: str) -> RemoteAddress:
     """Return the parts of an address.
 
     Raises:
-        ValueError: it is no address of a remote folder; the message is a sentence.
+        ValueError: ``url`` is no address of a remote folder; the message says why.
     """
     parts = urlsplit(url)
     scheme = _SCHEMES.get(parts.scheme)
@@ -65,10 +65,10 @@ def parse_address(url: str) -> RemoteAddress:
     if parts.password is not None:
         raise ValueError("an address must not hold a password; use password")
     if parts.query or parts.fragment:
-        raise ValueError("an address has no ? and no #; write %3F or %23 for them in a name")
+        raise ValueError("an address must not have ? or #; in a name, write %3F or %23 instead")
     path = unquote(parts.path)
     if any(part in {".", ".."} for part in path.split("/")):
-        raise ValueError("the path of an address has no . and no ..")
+        raise ValueError("the path of an address must not have a part . or ..")
     if scheme != "sftp":
         if parts.username is not None or parts.port is not None:
             raise ValueError(f"an address {scheme}:// has no user and no port; use endpoint for your own server")

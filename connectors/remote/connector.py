@@ -31,8 +31,7 @@ from ingestd.sdk import (
 class RemoteConnector(FileSource):
     """Files in a folder of a server or in a bucket.
 
-    The time of a file is not used: files that were read are known by their names and identities. So a file that becomes visible
-    late, or has an old time, is read like any other.
+    Files that were read are recognised by name and identity. So a file that becomes visible late, or has an old time, is read.
     """
 
     Options: ClassVar[type[RemoteOptions]] = RemoteOptions
@@ -51,7 +50,7 @@ class RemoteConnector(FileSource):
 
     @classmethod
     def claims(cls, options: RemoteOptions, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - the files are not below it
-        """Return the files of the server that match; an address takes the place of a folder on disk."""
+        """Return the claim on the matching files of the server. Its folder is an address, not a path on disk."""
         address = options.address
         return [
             FileClaim(
@@ -72,7 +71,7 @@ class RemoteConnector(FileSource):
         return super().acknowledge_together(partitions)
 
     def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch]:
-        """Yield the archived file that was read with these facts, for `ingestd trace`; nothing if it is not in the archive."""
+        """Yield the archived file with the size and hash in ``facts``, for `ingestd trace`; nothing if none is found."""
         size, sha256 = facts.get("file.size"), facts.get("file.sha256")
         if size is None or sha256 is None or find_name_fault(name):
             return
@@ -122,12 +121,12 @@ class RemoteConnector(FileSource):
             yield Step(name="moving files", outcome="skipped", sentence=sentence)
         yield from describe_scan(found, self.options)
 
-    def locate(self, path: Path) -> str | None:  # noqa: ARG002 - its files have no path on this machine
+    def locate(self, path: Path) -> str | None:  # noqa: ARG002 - remote files have no path on this machine
         """Return None: no path on this machine belongs to a remote file."""
         return None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
-        """Return where the file is that was read up to ``cursor``."""
+        """Return a clause that says where the file is that ``cursor`` describes; it ends a sentence."""
         folder = self._drop.shown("")
         try:
             identity: Identity | None = RemoteDropFile(self._drop, name).status()
@@ -144,11 +143,11 @@ class RemoteConnector(FileSource):
         return "it was deleted" if self.options.after == "delete" else f"it is not in {folder} any more"
 
     def resume(self) -> None:
-        """Try again at the next pass although the server was not trusted, or refused the user."""
+        """Have the next pass connect again after an unknown host key or a refused user."""
         self._store.resume()
 
     def reset(self) -> None:
-        """Have the next pass read everything, and try a refused log-in again; an operator requested that."""
+        """Have the next pass read everything and try a refused log-in again, because an operator requested it."""
         super().reset()
         self._store.resume()
 
@@ -164,7 +163,7 @@ class RemoteConnector(FileSource):
 
 
 def _open_store(options: RemoteOptions, base: Path) -> RemoteStore:
-    """Return the store of ``options``, not connected. The packages are extras, so each is imported when it is needed."""
+    """Return the store of ``options``, not yet connected. Its package is an extra, so it is imported only here."""
     if options.address.scheme == "sftp":
         try:
             from connectors.remote.sftp import SftpStore  # noqa: PLC0415

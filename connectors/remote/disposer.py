@@ -1,8 +1,8 @@
-"""The disposal of acknowledged files on a server, in the order of the archive on disk.
+"""The disposal of acknowledged files on a server: each file is kept, archived or deleted.
 
-The rejected rows are written first, then the receipt beside the name to which the file moves, and the file moves last. Every
-step can be repeated after a crash. If a crash comes between the copy and the deletion of the original, the copy is recognised
-by its content and its receipt.
+As in an archive on disk, the rejected rows are written first, then the receipt, and the file moves last. Every step can be
+repeated after a crash. If a crash comes between the copy and the deletion of the original, the copy is recognised by its
+content and its receipt.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from connectors.remote.store import RemoteChanged, RemoteStore
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 _VARIANTS = 10_000
-"""The number of numbered variants of a name in the archive."""
+"""The maximum number of variants of a name, such as ``run~2.csv``, in the archive."""
 _DISPLACED = 5
 
 
@@ -52,20 +52,20 @@ class RemotePlaces:
 
     @property
     def all(self) -> list[str]:
-        """Every folder; none is listed."""
+        """All folders that are set. The source does not list these folders."""
         found = (self.archive, self.quarantine, self.failed, self.receipts)
         return [folder for folder in found if folder is not None]
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """A text beside a file that moves. Both functions receive the path to which the file moves."""
+    """The receipt of an archived file, or the reason of a failed one. Both functions get the path to which the file moves."""
 
     path_for: Callable[[str], str]
     content_for: Callable[[str], bytes]
 
 
 class _RejectedRows(msgspec.Struct, frozen=True):
-    """The path of the rejected rows (empty: there is no file), and a sentence about them."""
+    """The address of the file with rejected rows (empty: there is no such file), and a sentence about the rows."""
 
     address: str = ""
     remark: str = ""
@@ -102,7 +102,7 @@ class RemoteDisposer:
         check_writable(self._address.display(path), self._folder.readers_of(path))
 
     def dispose(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
-        """See `Disposer.dispose`. The files follow each other, because a server makes each request durable on its own."""
+        """See `Disposer.dispose`. Files are processed one by one, because a server makes each request durable separately."""
         failures: list[SourceError | None] = []
         for file in files:
             try:
@@ -150,7 +150,7 @@ class RemoteDisposer:
         return self._archive(name, self._places.failed, identity, "", note)
 
     def find_archived(self, name: str, size: int, sha256: str) -> Iterator[str]:
-        """Yield the paths of the archived files with this name and content, in the folder of any date."""
+        """Yield the paths of archived files with this name and content. Does not search the folders of archive_folders."""
         if self._places.archive is None:
             return
         for path in _candidates(self._places.archive, name):
@@ -164,7 +164,7 @@ class RemoteDisposer:
     # ------------------------------------------------------------------------------------------------------- archive
 
     def _archive(self, name: str, folder: str, identity: Identity, sha256: str, note: _Note | None) -> bool:
-        """Move a file to ``name`` in ``folder``, or to a name like it. Return True if its content is now at the target."""
+        """Move a file to ``name`` or a free variant in ``folder``. Return True if its content is now in ``folder``."""
         path, archived = self._folder.path(name), ""
 
         def is_copy(copy: str, existing: Identity) -> bool:
@@ -186,7 +186,8 @@ class RemoteDisposer:
             try:
                 is_moved = self._store.move(path, archived, identity, sha256)
             except (FileExistsError, FileNotFoundError) as error:
-                is_moved, is_taken = False, isinstance(error, FileExistsError)  # by another program
+                # Another program created a file at the target, or removed this file.
+                is_moved, is_taken = False, isinstance(error, FileExistsError)
             if not is_moved and note is not None:
                 self._store.delete(note.path_for(archived), None)
             if not is_taken:
@@ -196,7 +197,7 @@ class RemoteDisposer:
         )
 
     def _find_name(self, folder: str, name: str, is_copy: Callable[[str, Identity], bool]) -> tuple[str, bool]:
-        """Return a free path for a name, or the path of a copy made before a crash; and whether it is such a copy."""
+        """Return (path, False) of a free variant of ``name``, or (path, True) of a copy that was made before a crash."""
         for path in _candidates(folder, name):
             try:
                 existing = self._store.status(path)
@@ -255,14 +256,14 @@ class RemoteDisposer:
         return receipts.build_receipt(file, disposition=disposition, quarantine=rows.address, remark=rows.remark)
 
     def _write_quarantine(self, file: AcknowledgedFile) -> _RejectedRows:
-        """Write the rejected rows in the same way as for a folder on disk, then copy them to the server."""
+        """Write the rejected rows to a local file, as for a folder on disk, and copy this file to the server."""
         none = _RejectedRows()
         if self._places.quarantine is None or not file.acknowledgement.rejected:
             return none
         source = RemoteDropFile(self._folder, file.name)
         try:
             if not source.status().has_same_content(file.identity):
-                return none  # replaced: the present content was not read
+                return none  # the file was replaced, and its present content was not read
             opened = source.open()
         except FileNotFoundError:
             return none
@@ -302,7 +303,7 @@ def _place(below: Callable[[str], str], configured: str | None, archive: str | N
 
 
 def _candidates(folder: str, name: str) -> Iterator[str]:
-    """Yield the path of a name in a folder and its numbered variants."""
+    """Yield the path of ``name`` in ``folder``, then the paths of its numbered variants."""
     target = PurePosixPath(join(folder, str(shorten_name(PurePosixPath(name)))))
     yield str(target)
     for number in range(2, _VARIANTS):

@@ -1,4 +1,4 @@
-"""A drop folder on a server: the view that the rules for files have of a remote store."""
+"""A drop folder on a server. It gives the readiness rules access to a remote store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_SKIPPED = 1_000
 
 
 class RemoteDropFile:
-    """A file of a server. Implements `DropFile`. It is read from a local copy, an unnamed temporary file."""
+    """A file of a server, read from a local copy, which is an unnamed temporary file. Implements `DropFile`."""
 
     def __init__(self, folder: RemoteFolder, name: str) -> None:
         self._folder = folder
@@ -34,16 +34,16 @@ class RemoteDropFile:
         self.path = Path(folder.shown(name))
 
     def status(self) -> Identity:
-        """See `DropFile.status`. The status in the last listing is used if it has a version, such as an ETag."""
+        """See `DropFile.status`. If the last listing has a version (ETag) of the file, no request is sent."""
         folder = self._folder
         self._seen = folder.listed_version(self._name) or folder.store.status(folder.path(self._name))
         return self._seen
 
     def open(self) -> OpenFile:
-        """See `DropFile.open`. If the status was requested before, the content belongs to it.
+        """See `DropFile.open`. If `status` was called before, the content has the identity that `status` returned.
 
         Raises:
-            RemoteChanged: the file has another content, or changed while it was copied.
+            RemoteChanged: the file has another identity, or changed while it was copied.
         """
         folder = self._folder
         seen = self._seen or self.status()
@@ -58,7 +58,7 @@ class RemoteDropFile:
 class RemoteFolder:
     """A folder of a server. Implements `DropFolder`. ``excluded``: paths of the server that are not listed.
 
-    ``other_readers``: see `SourceContext`; a file is named by its address.
+    ``other_readers``: see `SourceContext`; its argument is the address of a file.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class RemoteFolder:
         self.root = Path(self._address.display(self._address.folder))
 
     def path(self, name: str) -> str:
-        """Return the path on the server of a name."""
+        """Return the path of a name on the server."""
         return join(self._address.folder, name)
 
     def shown(self, name: str) -> str:
-        """Return the address of a name, for sentences."""
+        """Return the address of a name, for messages."""
         return self._address.display(self.path(name))
 
     def readers_of(self, path: str) -> Collection[str]:
@@ -102,7 +102,7 @@ class RemoteFolder:
             self.store.status(self.path(self.options.canary))
         except FileNotFoundError:
             raise SourceUnavailable(
-                f"{self.shown(self.options.canary)} is missing (canary), so the folder counts as away. Mount its share there."
+                f"{self.shown(self.options.canary)} is missing (canary), so the folder counts as not mounted. Mount its share."
             ) from None
 
     def scan(self) -> ScanResult:
@@ -120,7 +120,7 @@ class RemoteFolder:
         return listing.found
 
     def listed_version(self, name: str) -> Identity | None:
-        """Return the identity of a file in the last listing; None if it is not there, or without a version."""
+        """Return a file's identity in the last listing; None if the file is not in it, or its identity has no version."""
         found = self._found.files.get(name) or self._found.empty.get(name)
         return found if found is not None and found.version else None
 
@@ -129,12 +129,12 @@ class RemoteFolder:
         return self.options.recursive and not is_no_data_folder(base) and self.path(name) not in self._excluded
 
     def takes(self, name: str) -> bool:
-        """Return True if the folders of the name are listed; an object store lists all of them."""
+        """Return True if the source reads the folders of ``name``. An object store lists all folders, so this filters them."""
         folders = name.split("/")[:-1]
         return all(self._enters("/".join(folders[: count + 1])) for count in range(len(folders)))
 
     def matches(self, name: str) -> bool:
-        """Return True if the file is read."""
+        """Return True if the patterns of the source match the name."""
         return self._filter.matches(name.rpartition("/")[2], name)
 
     def is_companion(self, base: str) -> bool:
@@ -189,7 +189,7 @@ class RemoteFolder:
 
     @contextmanager
     def open_scanned(self, name: str, identity: Identity) -> Iterator[BinaryIO]:
-        """See `ScannedFolder.open_scanned`. It opens an unnamed local copy."""
+        """See `ScannedFolder.open_scanned`. The context opens an unnamed local copy."""
         with tempfile.TemporaryFile() as copy:
             self.store.fetch(self.path(name), cast("BinaryIO", copy), expected=identity)
             copy.seek(0)
@@ -197,7 +197,7 @@ class RemoteFolder:
 
 
 class _Listing:
-    """Collects one listing; its memory is bounded by max_files."""
+    """Collects the files of one listing. max_files bounds the memory."""
 
     def __init__(self, folder: RemoteFolder) -> None:
         self._folder = folder

@@ -1,6 +1,6 @@
-"""Objects of a bucket (S3, Azure Blob Storage, Google Cloud Storage) as files. A prefix takes the place of a folder.
+"""The store for a bucket of S3, Azure Blob Storage or Google Cloud Storage: objects are files, and prefixes are folders.
 
-Errors of the library are sentences that say what to do.
+Errors of the library obstore become sentences that say what to do.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _CERTIFICATES: Mapping[str, TlsFault] = {
     "NotValidYet": "not yet valid",
     "NotValidYetContext": "not yet valid",
 }
-"""Names of the TLS library of obstore, as its errors write them."""
+"""Faults of a certificate, by their names in the errors of obstore's TLS library."""
 _RIGHTS = (
     "Check access_key, secret_key and their permissions: to list and read, and with after: archive or delete also to write and"
     " delete."
@@ -80,9 +80,9 @@ _REMEDIES: Mapping[str, str] = {
 
 
 class ObjectStore(RemoteStore):
-    """A bucket or container.
+    """Reads, moves and writes objects of a bucket or container.
 
-    An object is replaced as a whole, and read only if it has the ETag of the listing. It moves by a copy and a deletion.
+    Writers replace whole objects. An object is read only if its ETag is as in the listing. A move is a copy and a deletion.
     """
 
     copies = True
@@ -100,7 +100,7 @@ class ObjectStore(RemoteStore):
         take: Callable[[RemoteEntry], None],
         enters: Callable[[str], bool],  # noqa: ARG002 - a listing has all levels
     ) -> None:
-        """See `RemoteStore.list_files`. A thousand objects at a time, of all levels."""
+        """See `RemoteStore.list_files`. Requests 1,000 objects at a time; each listing has all levels."""
         start = len(folder) + 1 if folder else 0
 
         async def work() -> None:
@@ -125,7 +125,7 @@ class ObjectStore(RemoteStore):
     ) -> Identity:
         """See `RemoteStore.fetch`.
 
-        The request has If-Match. Every further request for the rest of a cut response has it, too.
+        The request has If-Match with the expected ETag, also if obstore requests the missing part of a cut response.
         """
         caller = threading.get_ident()
 
@@ -163,9 +163,9 @@ class ObjectStore(RemoteStore):
                 return False
             await obstore.copy_async(self._store, path, target)
             if not await self._is_copied(target, identity, sha256):
-                await obstore.delete_async(self._store, target)  # replaced just before: it was not read
+                await obstore.delete_async(self._store, target)  # the copy has content that was not read
                 return False
-            # Else the original is a new object, which stays; the copy is the object that was read.
+            # If the original was replaced after the copy, the new object stays. The copy is the object that was read.
             if await self._is_same(path, identity):
                 await obstore.delete_async(self._store, path)
             return True
@@ -217,7 +217,7 @@ class ObjectStore(RemoteStore):
         return found is not None and _has_same_content(found, identity)
 
     async def _is_copied(self, target: str, identity: Identity, sha256: str) -> bool:
-        """Return True if the copy has the content that was read. The copy of a large object has another ETag."""
+        """Return True if the copy has the content that was read. If its ETag differs (large objects), its hash decides."""
         found = await self._identity_of(target)
         if found is None or found.size != identity.size:
             return False
@@ -247,7 +247,7 @@ class ObjectStore(RemoteStore):
 
 
 def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore:
-    """Return the client; raise `SourceBroken` if the settings are not accepted."""
+    """Return the client of the bucket; raise `SourceBroken` if obstore rejects the settings."""
     address, endpoint = options.address, options.endpoint.rstrip("/")
     secret = options.secret_key.get_secret_value() if options.secret_key is not None else ""
     wait = timedelta(seconds=options.timeout_seconds)
@@ -282,23 +282,23 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
 
 
 def _identity(meta: ObjectMeta) -> Identity:
-    """Return the identity in a listing or a response, in the same form for both.
+    """Return the identity of an object, in the same form for listings and for responses.
 
-    Some listings lack the quotes of the ETag, or state fractions of a second, which headers can't.
+    Some listings omit the quotes of the ETag, or state fractions of a second. Headers state whole seconds.
     """
     version = (meta["e_tag"] or "").removeprefix("W/").strip('"')
     return Identity(0, 0, meta["size"], int(meta["last_modified"].timestamp()) * 10**9, 0, version)
 
 
 def _has_same_content(found: Identity, expected: Identity) -> bool:
-    """Return whether an object has the content of an identity. Its ETag decides; only without one its time does."""
+    """Return True if an object has the expected ETag and size. Without an expected ETag, the whole identity must be equal."""
     if expected.version:
         return found.size == expected.size and found.version == expected.version
     return found.has_same_content(expected)
 
 
 def _explain_failure(error: exceptions.BaseError) -> str:
-    """Return a sentence on an error, and what to do. The text of the error may hold a signed address, so it is not shown."""
+    """Return why a request failed and what to do. Only known parts of the error's text are shown: it may hold a signed URL."""
     text = str(error)
     if found := _CERTIFICATE.search(text):
         trust = "add it to the certificates of the system, or name its file in SSL_CERT_FILE; then restart the daemon"

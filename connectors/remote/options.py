@@ -15,7 +15,7 @@ from connectors.remote.address import RemoteAddress, parse_address
 
 def _check_folder(folder: str) -> None:
     if any(part in {".", ".."} for part in folder.split("/")):
-        raise ValueError("the path of a remote folder has no . and no ..")
+        raise ValueError("the path of a remote folder must not have a part . or ..")
 
 
 _Folder = Annotated[str, Field(pattern=r"^/?[^/]+(/[^/]+)*/?$"), checked_by(_check_folder)]
@@ -39,7 +39,9 @@ class RemoteOptions(DropOptions):
     )
     receipts: _Folder | None = Field(
         default=None,
-        description="The remote folder of the receipts; without it only archived files have a receipt, beside them.",
+        description=(
+            "The remote folder of the receipts. Default: each archived file has a receipt beside it, and other files have none."
+        ),
     )
     quarantine: _Folder | None = Field(
         default=None,
@@ -66,7 +68,7 @@ class RemoteOptions(DropOptions):
     poll_seconds: float = Field(default=60, gt=0, description="How often the remote folder is listed.")
     known_hosts: Path | None = Field(
         default=None,
-        description="sftp: a file with the server's host key, as OpenSSH writes it; required. No other key is trusted.",
+        description="sftp: a file with the server's host key, in the format of OpenSSH; required. No other key is trusted.",
     )
     key_file: Path | None = Field(
         default=None,
@@ -91,7 +93,7 @@ class RemoteOptions(DropOptions):
         description="s3, az, gs: the address of your own server, such as https://minio.example. Default: the provider's.",
     )
     max_files: int = Field(
-        default=200_000, ge=1, le=2_000_000, description="A folder with more files is refused, which bounds the memory."
+        default=200_000, ge=1, le=2_000_000, description="A folder with more files is an error. This bounds the memory."
     )
     max_bytes: int = Field(
         default=16 * 2**30, ge=1, description="A larger file is rejected unread; each file is copied to the local disk."

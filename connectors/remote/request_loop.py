@@ -1,4 +1,4 @@
-"""Requests of other threads in one event loop, for connections that stay open between calls."""
+"""An event loop in its own thread, which runs requests of other threads. Connections stay open between the requests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class RequestLoop:
-    """Runs coroutines for callers of other threads, which can be interrupted. The thread starts with the first coroutine.
+    """Runs coroutines for callers in other threads, and can interrupt them. Its thread starts with the first coroutine.
 
-    ``ignored``: errors of background tasks that every request reports, too, such as a lost connection.
+    ``ignored``: errors of background tasks that are not logged, because each request reports them; such as a lost connection.
     """
 
     def __init__(self, name: str, ignored: tuple[type[BaseException], ...] = ()) -> None:
@@ -29,10 +29,10 @@ class RequestLoop:
         self._interrupted = False
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run the coroutine that ``work`` makes, and return its result; raise `SourceUnavailable` if the daemon stops."""
+        """Run the coroutine that ``work`` makes, and return its result; raise `SourceUnavailable` if it is interrupted."""
         try:
             return self._started(work).result()
-        except (asyncio.CancelledError, concurrent.futures.CancelledError):  # two classes
+        except (asyncio.CancelledError, concurrent.futures.CancelledError):  # two different classes
             raise SourceUnavailable("The reading was interrupted, because the source is closed.") from None
 
     def _started(self, work: Callable[[], Coroutine[Any, Any, T]]) -> concurrent.futures.Future[T]:
@@ -59,14 +59,14 @@ class RequestLoop:
             loop.default_exception_handler(context)
 
     def interrupt(self, abort: Callable[[], None] = lambda: None) -> None:
-        """Call ``abort`` in the thread, and cancel running requests. Later requests end at once, until `allow`."""
+        """Call ``abort`` in the loop's thread, and cancel running requests. Later requests fail at once, until `allow`."""
         with self._lock:
             self._interrupted = True
             if self._thread is not None:
                 self._thread.start(self._cancel(abort))
 
     def allow(self) -> None:
-        """End the effect of `interrupt`."""
+        """Permit requests again after `interrupt`."""
         self._interrupted = False
 
     async def _cancel(self, abort: Callable[[], None] = lambda: None) -> None:

@@ -1,4 +1,4 @@
-"""Files of an SFTP server. One connection stays open between calls; it is opened again when it was lost."""
+"""The store for an SFTP server. One connection stays open between calls, and is opened again after a loss."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOST = (
 
 
 class SftpStore(RemoteStore):
-    """An SFTP server."""
+    """Reads, moves and writes files of an SFTP server."""
 
     copies = False
 
@@ -62,7 +62,7 @@ class SftpStore(RemoteStore):
             raise SourceUnavailable(f"{self._shown(path)} does not exist. Create or mount it there.") from None
 
     def list_files(self, folder: str, take: Callable[[RemoteEntry], None], enters: Callable[[str], bool]) -> None:
-        """See `RemoteStore.list_files`. Links are never followed."""
+        """See `RemoteStore.list_files`. Links are reported with a fault, and never followed."""
 
         async def work(client: asyncssh.SFTPClient) -> None:
             below: list[str] = []
@@ -78,9 +78,9 @@ class SftpStore(RemoteStore):
                 try:
                     await self._list_one(client, join(folder, name), f"{name}/", take, below)
                 except _GONE:
-                    continue  # gone since its parent was listed
+                    continue  # removed after its parent was listed
 
-        self.check(folder)  # an idle connection may be lost; a listing is not repeated
+        self.check(folder)  # replaces a lost idle connection, because the listing itself is not repeated
         try:
             self._run(work, folder)
         except FileNotFoundError:
@@ -136,7 +136,7 @@ class SftpStore(RemoteStore):
             try:
                 file = await self._timed(client.open(_coded(path), "rb"))
             except asyncssh.SFTPPermissionDenied:
-                raise SourceBroken(f"{self._shown(path)} can't be opened: allow its user to read it.") from None
+                raise SourceBroken(f"{self._shown(path)} can't be opened: allow the user of url to read it.") from None
             async with file:
                 if not _identity(await self._timed(file.stat())).has_same_content(identity):
                     raise RemoteChanged(self._shown(path))
@@ -156,7 +156,7 @@ class SftpStore(RemoteStore):
         return self._run(work, path)
 
     def move(self, path: str, target: str, identity: Identity, sha256: str) -> bool:  # noqa: ARG002 - a rename copies nothing
-        """See `RemoteStore.move`. A rename; OpenSSH never replaces a file by it."""
+        """See `RemoteStore.move`. The file is renamed. A rename by OpenSSH never replaces an existing file."""
 
         async def work(client: asyncssh.SFTPClient) -> bool:
             if not await self._is_same(client, path, identity):
@@ -170,12 +170,12 @@ class SftpStore(RemoteStore):
                 if await self._exists(client, target):
                     raise FileExistsError(target) from None
                 raise SourceUnavailable(
-                    f"{self._shown(path)} can't be moved to {self._shown(target)}: {_words(error)} Let its user write to both"
-                    " folders, which must be on one file system. It stays until that is possible."
+                    f"{self._shown(path)} can't be moved to {self._shown(target)}: {_words(error)} Let the user of url write to"
+                    " both folders, which must be on one file system. The file stays until that is possible."
                 ) from None
             if await self._is_same(client, target, identity):
                 return True
-            await self._timed(client.rename(_coded(target), _coded(path)))  # replaced just before: it was not read
+            await self._timed(client.rename(_coded(target), _coded(path)))  # another file had the name: move it back
             return False
 
         return self._run(work, path)
@@ -192,7 +192,7 @@ class SftpStore(RemoteStore):
                 return False
             except asyncssh.SFTPError as error:
                 raise SourceUnavailable(
-                    f"{self._shown(path)} can't be deleted: {_words(error)} It stays until that is possible."
+                    f"{self._shown(path)} can't be deleted: {_words(error)} The file stays until that is possible."
                 ) from None
             return True
 
@@ -208,7 +208,7 @@ class SftpStore(RemoteStore):
             async with await self._timed(client.open(_coded(hidden), "wb")) as file:
                 for start in range(0, len(data), _BLOCK_BYTES):
                     await self._timed(file.write(data[start : start + _BLOCK_BYTES]))
-                # A server without this extension decides itself when the file is durable.
+                # A server without the fsync extension decides when the file is durable.
                 with contextlib.suppress(asyncssh.SFTPOpUnsupported):
                     await self._timed(file.fsync())
             try:
@@ -228,7 +228,7 @@ class SftpStore(RemoteStore):
 
         async def work(client: asyncssh.SFTPClient) -> str:
             await self._timed(client.realpath(b"."))
-            return f"{self._address.origin} is the known server and accepts the user {self._address.user}."
+            return f"{self._address.origin} has the known host key and accepts the user {self._address.user}."
 
         return self._run(work, self._address.folder, repeat=True)
 
@@ -247,7 +247,7 @@ class SftpStore(RemoteStore):
     # ------------------------------------------------------------------------------------------------- one connection
 
     def _run(self, work: Callable[[asyncssh.SFTPClient], Awaitable[T]], path: str, *, repeat: bool = False) -> T:
-        """Run requests.
+        """Run ``work`` on the open connection, and raise its errors as errors about ``path``.
 
         ``repeat``: the work changes nothing, so it is run again on a new connection if an idle connection was lost.
         """
@@ -291,12 +291,12 @@ class SftpStore(RemoteStore):
         self._connection = self._client = None
 
     def _abort(self) -> None:
-        """Close the connection without a message to the server, which ends every waiting request."""
+        """Close the connection without a message to the server. Every waiting request then fails."""
         if self._connection is not None:
             self._connection.abort()
 
     async def _timed(self, request: Awaitable[T]) -> T:
-        # A request is not cancelled at its end, because its cleanup would wait for the same silent server.
+        # A timeout closes the connection. The request is not cancelled, because its cleanup would wait for the silent server.
         timer = asyncio.get_running_loop().call_later(self._timeout, self._give_up)
         try:
             return await request
@@ -329,10 +329,10 @@ class SftpStore(RemoteStore):
         return True
 
     async def _check_inside(self, client: asyncssh.SFTPClient, path: str) -> None:
-        """Check that no part of the path below the folder of the source is a link."""
+        """Check that no part of ``path`` below the source's folder is a link; else raise `SourceBroken`."""
         folder = self._address.folder
         if not PurePosixPath(path).is_relative_to(folder):
-            return  # the path of an archive elsewhere is configured, so it may have links
+            return  # a path outside of the source's folder is configured by a person, so it may have links
         real_folder = await self._timed(client.realpath(_coded(folder)))
         real = await self._timed(client.realpath(_coded(path)))
         wanted = PurePosixPath(_text(real_folder)) / PurePosixPath(path).relative_to(folder)
@@ -368,9 +368,9 @@ def _text(path: object) -> str:
 
 
 def _identity(attrs: asyncssh.SFTPAttrs) -> Identity:
-    """Return the identity that the server states.
+    """Return the identity of a file with these attributes.
 
-    SFTP has no time of a status change; permissions and owner are used instead.
+    SFTP has no time of a status change (ctime); a hash of permissions and owner replaces it.
     """
     permissions = hash((attrs.permissions, attrs.uid, attrs.gid))
     seconds = attrs.mtime or 0

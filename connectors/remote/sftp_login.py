@@ -1,4 +1,4 @@
-"""The log-in to an SFTP server: its host key must be known, and a refusal is not repeated."""
+"""The log-in to an SFTP server. The host key must be known, and a refused log-in is not tried again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteRefused
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
-_STOPPED = "Nothing is connected until {files} changes or `ingestd reload`"
+_STOPPED = "No connection is made until {files} changes or `ingestd reload`"
 _KEEPALIVE_SECONDS = 15
 
 
 class _HostKeyRecorder(asyncssh.SSHClient):
-    """Records the host key that is not trusted."""
+    """Records the key of the server if it is not in known_hosts, and rejects it."""
 
     offered: asyncssh.SSHKey | None = None
 
@@ -29,8 +29,8 @@ class _HostKeyRecorder(asyncssh.SSHClient):
 class SftpLogin:
     """Connects to the server of ``options``. Relative paths start at ``base``.
 
-    After the server was not trusted, or refused the user, nothing is connected until one of the files changes or `resume`: a key
-    that changed stays changed, and attempts may lock the account.
+    After an unknown host key or a refused user, `connect` fails at once until known_hosts or key_file changes, or `resume` is
+    called: a new attempt can't correct the host key, and may lock the account.
     """
 
     def __init__(self, options: RemoteOptions, base: Path) -> None:
@@ -123,7 +123,7 @@ class SftpLogin:
         except OSError as error:
             raise SourceBroken(f"known_hosts {self._known_hosts} can't be read: {describe_error(error)}") from None
         except ValueError as error:
-            raise SourceBroken(f"known_hosts {self._known_hosts} is not as OpenSSH writes it: {error}.") from None
+            raise SourceBroken(f"known_hosts {self._known_hosts} is not in the format of OpenSSH: {error}.") from None
 
     def _describe_host_key(self, known: asyncssh.SSHKnownHosts, offered: asyncssh.SSHKey | None, reason: str) -> str:
         address = self.address
@@ -167,7 +167,7 @@ def _fingerprint(key: asyncssh.SSHKey) -> str:
 
 
 def describe_ssh_error(error: Exception) -> str:
-    """Return an error of the connection as a sentence, without the text that the server sent."""
+    """Return an error of the connection as a sentence. The text that the server sent is not part of it."""
     if isinstance(error, TimeoutError):
         return "it did not respond in time (timeout_seconds)."
     if isinstance(error, OSError):

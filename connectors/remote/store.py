@@ -1,4 +1,4 @@
-"""The seam to a remote store: list, read, move, delete and write files. Paths are paths on the server."""
+"""The interface of a remote store: list, read, move, delete and write files. All paths are paths on the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME_BYTES = 255
 
 
 class RemoteRefused(SourceBroken):
-    """The server can't be trusted, or refused the credentials: nothing is connected until a person acted."""
+    """The server can't be trusted, or refuses the credentials. No connection is made until a person acts."""
 
 
 class RemoteChanged(SourceUnavailable):
@@ -29,9 +29,9 @@ class RemoteChanged(SourceUnavailable):
 
 
 class RemoteEntry(msgspec.Struct, frozen=True):
-    r"""An object of a listing. ``name``: its path below the folder; bytes that are not UTF-8 are written as ``\xff``.
+    r"""A file in a listing. ``name``: its path below the folder; bytes that are not UTF-8 are written as ``\xff``.
 
-    ``fault``: why it can't be a file of the source; empty if it can.
+    ``fault``: why the source can't use the file; empty if it can.
     """
 
     name: str
@@ -40,10 +40,10 @@ class RemoteEntry(msgspec.Struct, frozen=True):
 
 
 class RemoteStore(ABC):
-    """A server. One thread at a time reads and moves; `interrupt` comes from another thread.
+    """A server or bucket. One thread at a time calls its methods, except `interrupt`, which another thread may call.
 
     Every method raises `SourceUnavailable` if the server is not reachable or does not perform the request. It raises
-    `RemoteRefused` if the server refuses the login.
+    `RemoteRefused` if the server can't be trusted or refuses the log-in.
     """
 
     copies: bool
@@ -58,17 +58,17 @@ class RemoteStore(ABC):
         """Check that the folder ``path`` exists.
 
         Raises:
-            SourceUnavailable: it does not.
+            SourceUnavailable: the folder does not exist.
         """
 
     @abstractmethod
     def list_files(self, folder: str, take: Callable[[RemoteEntry], None], enters: Callable[[str], bool]) -> None:
-        """Call ``take`` for each regular file below ``folder``, and for objects that can't be used.
+        """Call ``take`` for each regular file below ``folder``, and for names that can't be used, with their fault.
 
-        ``enters`` returns True for the path below ``folder`` of a sub-folder that is listed.
+        ``enters`` gets the path of a sub-folder, relative to ``folder``, and returns True if the sub-folder is to be listed.
 
         Raises:
-            SourceUnavailable: the listing ended before its end, so a file that is absent proves nothing.
+            SourceUnavailable: the listing is incomplete, so a file that is not in it may still exist.
         """
 
     @abstractmethod
@@ -89,16 +89,16 @@ class RemoteStore(ABC):
 
         Raises:
             FileNotFoundError: there is no regular file any more.
-            RemoteChanged: it has another identity than ``expected``, or changed meanwhile.
-            SourceBroken: it must not be read.
+            RemoteChanged: the file has another identity than ``expected``, or changed during the call.
+            SourceBroken: the file must not be read.
         """
 
     @abstractmethod
     def move(self, path: str, target: str, identity: Identity, sha256: str) -> bool:
-        """Move a file if it still has the ``identity``; ``target`` is free. Return True if its content is at ``target``.
+        """Move a file to ``target`` if it still has the ``identity``. Return True if its content is now at ``target``.
 
         Raises:
-            FileExistsError: there is a file at ``target``; nothing has moved.
+            FileExistsError: there already is a file at ``target``; nothing was moved.
         """
 
     @abstractmethod
@@ -107,21 +107,21 @@ class RemoteStore(ABC):
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
-        """Write a small file, durably, or replace it; its folders are made."""
+        """Write or replace a small file, durably. Create its folders if necessary."""
 
     @abstractmethod
     def steps(self) -> str:
-        """Connect, and return a sentence on the connection, for `ingestd check`."""
+        """Connect, and return a sentence about the connection, for `ingestd check`."""
 
     def resume(self) -> None:  # noqa: B027 - a store without a log-in has nothing to forget
         """Forget that the server refused the credentials."""
 
     def interrupt(self) -> None:
-        """End a running request soon, and all later requests until `allow`. Called from another thread."""
+        """Cancel a running request, and let all later requests fail until `allow`. Called from another thread."""
         self._loop.interrupt()
 
     def allow(self) -> None:
-        """Permit requests again: files that were read before `interrupt` are still acknowledged."""
+        """Permit requests again after `interrupt`, to acknowledge the files that were already read."""
         self._loop.allow()
 
     def close(self) -> None:

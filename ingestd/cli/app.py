@@ -67,7 +67,7 @@ class DaemonVerbs(Verbs):
     }
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the verb. A reload that is requested while the daemon is being imported must not end it."""
+        """Return the verb. Defer SIGHUP for ``run``: a reload that is requested during the imports must not end the process."""
         if cmd_name == "run":
             from ingestd.process.hangup import defer_hangups  # noqa: PLC0415 - no other verb needs it
 

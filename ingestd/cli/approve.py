@@ -21,8 +21,8 @@ def approve(configuration: Configuration, run: int) -> None:
     """Deliver a run that the guard or the contract holds.
 
     'ingestd status' lists the held runs with their numbers and reasons. Exactly the entries of that run are delivered, even if
-    its file is gone. If the source was read again meanwhile with another result, a later run has replaced the held run. The
-    command then names that run. If a daemon runs, it does this, and sends the entries at once.
+    its file is gone. If a later reading of the source had another result, a later run has replaced the held run, and the
+    command names the later run. If a daemon is running, it performs the approval and sends the entries at once.
 
     Exit codes: 0 approved, 1 the run is not held.
 
@@ -33,7 +33,7 @@ def approve(configuration: Configuration, run: int) -> None:
     when = "The daemon sends them now." if by_daemon else "The next run or sync sends them."
     if response.paused:
         when = f"The pipeline is paused: they are sent after 'ingestd resume {response.pipeline}'."
-    again = " Its source is read once more: two of its records produce the same key." if response.read_again else ""
+    again = " The source is read once more: two of its records produce the same key." if response.read_again else ""
     echo(
         f"Run {run} of {response.partition} (pipeline {response.pipeline}) is approved; entries: {changes}. {when}{again}"
     )

@@ -1,4 +1,4 @@
-"""`ingestd backfill`: read a whole table again beside the running sync."""
+"""`ingestd backfill`: read a whole table again while its changes continue to arrive."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:
     """Read a whole table again while its changes continue to arrive.
 
     For databases with `mode: changes`. Every row is mapped again, in pages of `batch_rows` rows between the changes. Equal
-    values are not sent. The position is in the cursor: a restart continues. A second call begins again. `ingestd status` shows
-    the progress of a running daemon, and `ingestd cursor show` prints the progress of the last stored page.
+    values are not sent. The cursor has the progress, so a restart continues the backfill. A second call begins the backfill
+    again. `ingestd status` shows the progress in a running daemon; `ingestd cursor show` shows the last stored progress.
 
     Exit codes: 0 done, 75 no backfill is possible or, with --cancel, no backfill runs.
 
@@ -39,4 +39,4 @@ def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:
         echo(f"The backfill of pipeline '{pipeline}' is cancelled. Rows that it read stay as they are.")
         return
     by = "The daemon reads" if by_daemon else "The next 'ingestd sync' or 'ingestd run' reads"
-    echo(f"The backfill of pipeline '{pipeline}' begins. {by} all rows again beside the changes.")
+    echo(f"The backfill of pipeline '{pipeline}' begins. {by} all rows again, in addition to the changes.")

@@ -19,7 +19,7 @@ def backup(configuration: Configuration, file: Path) -> None:
     """Copy the state file to the new FILE, while the daemon runs or not.
 
     The copy is one consistent state, and it is checked completely. It contains values of the sinks and rejected rows, but no
-    secret of the configuration: protect it like the state file. 'ingestd restore FILE' uses it.
+    secret of the configuration: protect it like the state file. 'ingestd restore FILE' restores it.
 
     Exit codes: 0 done, 74 FILE exists or can't be written, or the state file is damaged.
 

@@ -48,7 +48,7 @@ def new(name: str, kind: str, folder: Path) -> None:
 
     The package works without changes, and passes `ingestd connector check`. Replace the example of a source by your own source.
 
-    Exit codes: 0 done, 73 it can't be written.
+    Exit codes: 0 done, 73 the package can't be written.
 
     Example: ingestd connector new oven-log --kind follow
     """
@@ -77,11 +77,11 @@ def new(name: str, kind: str, folder: Path) -> None:
 def check(folder: Path, at_least: str, as_json: bool) -> None:
     """Run the tests of the package in FOLDER and print the grade of its connector.
 
-    Bronze: the kit passes, and everything is described. Silver: it also passes faults of the network, checks its access, and
-    shows its connection. Gold: it also survives kills of the daemon, and explains what waits. The package must be
-    installed, with pytest.
+    Bronze: the tests of the kit pass, and everything is described. Silver: the connector also survives network faults, checks
+    its access, and shows its connection. Gold: it also survives kills of the daemon, and explains what waits. The package must
+    be installed, with pytest.
 
-    Exit codes: 0 the grade is reached, 1 it is not.
+    Exit codes: 0 the grade is reached, 1 the grade is not reached.
 
     Example: ingestd connector check ingestd-oven-log --at-least silver
     """
@@ -113,7 +113,7 @@ def _connector_of(folder: Path) -> type[Connector]:
     """Return the connector that the package declares.
 
     Raises:
-        click.ClickException: it declares none, or is not installed.
+        click.ClickException: the package declares no connector, or is not installed.
     """
     path = folder / "pyproject.toml"
     try:

@@ -26,7 +26,7 @@ def cursor() -> None:
     """Show or move the cursors of partitions: where the next reading of a file, log or table begins.
 
     Nothing is lost: the delivered values stay known. Records that are read again are compared, and equal values are not sent.
-    The cursor is moved between two passes: by the daemon if one runs, else directly in the state file.
+    The cursor is moved between two passes: by the daemon, or directly in the state file if no daemon runs.
 
     Example: ingestd cursor show mass-budget
     """
@@ -62,7 +62,7 @@ def show(configuration: Configuration, pipeline: str, partitions: tuple[str, ...
 @click.argument("value", metavar="JSON")
 @with_configuration_without_secrets
 def set_(configuration: Configuration, pipeline: str, partition: str, value: str) -> None:
-    """Store a cursor, as `show` printed it: the next reading of PARTITION begins there.
+    """Store a cursor that `show` printed: the next reading of PARTITION begins there.
 
     Records between the former and a later cursor are not read.
 
@@ -85,7 +85,7 @@ def set_(configuration: Configuration, pipeline: str, partition: str, value: str
 def rewind(configuration: Configuration, pipeline: str, partition: str, to: str) -> None:
     """Move the cursor back TO a value of the cursor column: a time or a number.
 
-    For databases with `mode: changes` and a cursor column. Other cursors hold no earlier position: use `reset`.
+    For databases with `mode: changes` and a cursor column. Other cursors can't be moved back to a value: use `reset`.
 
     Exit codes: 0 done, 75 this cursor can't be moved back to the value.
 
@@ -100,7 +100,7 @@ def rewind(configuration: Configuration, pipeline: str, partition: str, to: str)
 @click.option("--all", "everything", is_flag=True, help="All partitions that the source still has.")
 @with_configuration_without_secrets
 def reset(configuration: Configuration, pipeline: str, partitions: tuple[str, ...], everything: bool) -> None:
-    """Have the next pass read partitions from their beginning. Equal values are not sent again.
+    """Make the next pass read partitions from the beginning. Equal values are not sent again.
 
     Example: ingestd cursor reset mass-budget --all
     """

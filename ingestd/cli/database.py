@@ -30,8 +30,8 @@ def database() -> None:
 def sql(configuration: Configuration, pipeline: str) -> None:
     """Print SQL that an administrator may execute for PIPELINE. ingestd executes none of it.
 
-    A role that only reads, the trigger of `notify`, the `slot`, and an index for `cursor`, each with its removal as a comment.
-    The database is not opened, and no password is printed.
+    The SQL creates a role that only reads, the trigger of `notify`, the `slot`, and an index for `cursor`. Comments contain the
+    SQL that removes each of them. The database is not opened, and no password is printed.
 
     Exit codes: 0 done, 5 a name of the source can't be printed.
 

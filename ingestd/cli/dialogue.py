@@ -14,9 +14,9 @@ from ingestd.process.terminal_text import echo
 
 
 class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
-    """Takes a value from its option, else asks for it, else from its default.
+    """Returns values from options, from a person, or from defaults. ``options``: the values of the options.
 
-    ``interactive``: a person can be asked. ``accepts``: unproven proposals are accepted. ``options``: the given options.
+    ``interactive``: a person can be asked. ``accepts``: unproven proposals are accepted.
     """
 
     interactive: bool
@@ -28,7 +28,7 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         return self.options.get(option)
 
     def value(self, option: str, question: str, *, default: str | None = None, choices: Sequence[str] = ()) -> str:
-        """Return a value for which there may be a default. ``choices``: see `decide`.
+        """Return the value of an option, the text that a person types, or the default. ``choices``: see `decide`.
 
         Raises:
             click.UsageError: there is no value, and no person can be asked.
@@ -42,9 +42,9 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         return default
 
     def decide(self, option: str, doubt: str, proposal: str, *, choices: Sequence[str] = ()) -> str:
-        """Return a value that the sample does not prove. ``doubt``: why, a sentence; ``proposal``: empty if there is none.
+        """Return a value that the sample does not prove. ``doubt``: the reason, as a sentence. ``proposal``: may be empty.
 
-        ``choices``: a person is asked again until they type one of them; empty: any text.
+        ``choices``: a person is asked again until they type one of the choices; empty: any text.
 
         Raises:
             click.UsageError: no person can be asked, and the proposal was not accepted by ``--yes``.

@@ -17,8 +17,8 @@ from ingestd.process.terminal_text import echo
 def discard(configuration: Configuration, run: int) -> None:
     """Delete a run that the guard or the contract holds, and keep what is delivered.
 
-    'ingestd status' lists the held runs. The same content is not held again: its file or table is ignored until it changes, and
-    a file stays where it is. If a daemon runs, it does this.
+    'ingestd status' lists the held runs. The same content is not held again: the file or table is ignored until it changes. A
+    file stays in its folder. If a daemon runs, it discards the run.
 
     Exit codes: 0 discarded, 1 the run is not held.
 

@@ -20,8 +20,8 @@ from ingestd.daemon.configuration import Configuration
 def doctor(configuration: Configuration, as_json: bool) -> None:
     """Check the configuration, the sources, the service and this machine.
 
-    The steps of 'ingestd check', then versions, free space, clock, descriptors, the limits of inotify, and the modes of files
-    with secrets or values. Attach the output to a report of a problem: it contains no secret and no value.
+    Runs the steps of 'ingestd check', then checks versions, free space, clock, descriptors, the limits of inotify, and the
+    modes of files with secrets or values. Attach the output to a report of a problem: it contains no secret and no value.
 
     Exit codes: 0 no problem found, 5 a source, the service or the machine has a problem, 74 the state file can't be used, 78
     the configuration has mistakes.

@@ -29,7 +29,7 @@ from ingestd.settings.drift import Mode
 
 _PAGE = 1_000
 _SHOWN = 20
-"""Unexplained entries that the text output lists for each sink. A shared sink may hold any number of them."""
+"""The maximum number of unexplained entries that the text output lists for each sink."""
 
 
 @click.command()
@@ -44,7 +44,7 @@ _SHOWN = 20
 def drift(  # noqa: PLR0917 - click names them
     configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, every: bool, as_json: bool
 ) -> None:
-    """Read sinks back and list the keys that others changed: added, updated or removed ones.
+    """Read sinks back and list the keys that others changed: keys that were added, updated or removed.
 
     Without names, the sinks of all pipelines are read. Entries that are pending, in flight or rejected are not drift. Keys that
     others added are only listed, unless the pipeline has 'drift: {added: remove}'. Adopted values remain until their records
@@ -52,7 +52,7 @@ def drift(  # noqa: PLR0917 - click names them
 
     Entries that no source explains are listed too. Either no source has named such an entry since the sink was first read, or
     an earlier state file, pipeline or mapping left it. These entries are not drift. The setting 'unexplained' of a pipeline
-    decides which of them 'run' and 'sync' remove.
+    decides which of these entries 'run' and 'sync' remove.
 
     Exit codes: 0 no drift; 6 keys differed, repaired or not; 7 a sink could not be read.
 
@@ -91,7 +91,7 @@ def _findings(mirror: Observer, names: Sequence[str]) -> Iterator[DriftFinding]:
 
 
 def _unexplained_lines(mirror: Observer, names: Sequence[str], *, as_json: bool, every: bool) -> Iterator[str]:
-    """Yield a line for each entry that no source explains: the first ones of each sink, or all with ``every``."""
+    """Yield a line for each entry that no source explains. Text without ``every`` lists only the first entries of a sink."""
     shown: Counter[str] = Counter()
     after: tuple[int, str] | None = START
     while after is not None:
@@ -127,7 +127,7 @@ def _line(finding: DriftFinding) -> str:
         "changed": f"changed {by_whom(finding)}: {found}; {delivered}",
         "removed": f"removed {by_whom(finding)}; {delivered}",
     }[finding.what]
-    reaction = f" ({finding.answer})" if finding.answer else ""
+    reaction = f" ({finding.reaction})" if finding.reaction else ""
     return (
         f"{finding.sink} in {finding.workspace} · {finding.key} {change}, known since {moment(finding.since)}{reaction}"
     )

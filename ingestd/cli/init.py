@@ -63,7 +63,7 @@ class InitFailed(click.ClickException):
 
 
 class _NewFiles(msgspec.Struct):
-    """The files that this command created. They are deleted if it does not end well."""
+    """The files that this command created. If the command fails, the files are deleted."""
 
     paths: list[Path] = msgspec.field(default_factory=list)
 
@@ -85,11 +85,10 @@ class _NewFiles(msgspec.Struct):
 
 
 class _Source(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read.
+    """The source that the configuration will have, and its sample.
 
-    ``sample``: the file, None for a table. ``address``: the address of the database. ``name``: the name of the pipeline.
-
-    ``kind``: the name of the format, or `DOCUMENT`.
+    ``sample``: the file; None for a table. ``address``: the address of the database. ``name``: the default name of the
+    pipeline. ``kind``: the name of the format, or `DOCUMENT`.
     """
 
     settings: InitialFolder | InitialTable
@@ -127,7 +126,7 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--units-row/--no-units-row", default=None, help="Whether the row below the header holds units.")
 @click.option("--encoding", help="The encoding of a text file, such as windows-1252.")
 @click.option("--sheet", help="The sheet of a workbook.")
-@click.option("--area", metavar="RANGE", help="The cells of a sheet with the table, such as C:H.")
+@click.option("--area", metavar="RANGE", help="The cells of the sheet that contain the table, such as C:H.")
 @click.option("--records", metavar="PATH", help="The path of the records in a JSON or XML document.")
 @click.option("--pattern", metavar="REGEX", help="The pattern of the lines of a log, with named groups.")
 @click.option("--decimal", type=click.Choice([",", "."]), help="What separates decimals in numbers such as 1,250.")
@@ -136,7 +135,7 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True):
     "key",
     multiple=True,
     metavar="COLUMN",
-    help="A column that names a record; repeat the option for several columns.",
+    help="A column that identifies a record; repeat the option for several columns.",
 )
 @click.option("--column", "columns", multiple=True, help="A column with values; may be repeated.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: use the options, the defaults and every proposal.")
@@ -165,15 +164,15 @@ def init(  # noqa: PLR0917 - click names them
     """Write a first configuration: ask for the service and a sample, show what it understood, choose the columns.
 
     The sample is a file of a folder, or a table of a database. The command reads it, and shows its header, its units, the types
-    of its columns and the key. It asks for facts that the sample does not prove. Without a terminal, the command ends with a
-    sentence that names the option for it, unless --yes accepts the proposal.
+    of its columns and the key. It asks for facts that the sample does not prove. Without a terminal, the command can't ask: it
+    ends with a sentence that names the option to use, unless --yes accepts the proposal.
 
     The configuration has comments. A plan of the sample shows the entries of its records, and the rejected records. Then the
     configuration is checked as by 'ingestd check'. No file is overwritten. An API key and the address of a database server are
     written to separate files with mode 0600, or stay in an environment variable. They are never in the YAML.
 
-    Exit codes: 0 done, 3 done, and records of the sample are rejected, 2 an option is needed, 5 the service or the sample can't
-    be used, or a file exists. After 2 and 5 nothing is left behind.
+    Exit codes: 0 done; 3 done, but records of the sample would be rejected; 2 an option is needed; 5 the service or the sample
+    can't be used, or a file exists. After 2 and 5, no new file remains.
 
     Example: ingestd init
 
@@ -237,7 +236,7 @@ def init(  # noqa: PLR0917 - click names them
 
 
 def _api_key_reference(given: str | None, ask: Dialogue, new: _NewFiles, base: Path) -> str:
-    """Return the placeholder of the API key; write a key that was typed to a file."""
+    """Return the placeholder of the API key. If a person types the key, write it to a file."""
     if given is None and os.environ.get(_KEY_VARIABLE):
         given = f"${{env:{_KEY_VARIABLE}}}"
     if given is None:
@@ -263,7 +262,7 @@ def _filled(text: str, base: Path) -> str:
 
 
 def _workspaces(url: str, api_key: str) -> Mapping[str, str]:
-    """Return the labels of the workspaces that the key can read, by id; this tests the connection."""
+    """Return, by id, the labels of the workspaces that the key can read. This also tests the connection."""
     try:
         with Client(url, api_key=api_key) as client:
             labels = {one.id: one.label for one in value_of(client.send(workspaces_request()))}
@@ -308,10 +307,10 @@ def _file_source(path: Path, ask: Dialogue, base: Path) -> _Source:
 
 
 def _with_password(address: str, ask: Dialogue) -> str:
-    """Return the address of a database with its password, which is asked for without showing it."""
+    """Return the address of a database with its password. If necessary, ask for the password, and do not show it."""
     try:
         parts = urlsplit(address)
-    except ValueError:  # the reading of the table reports it
+    except ValueError:  # the reading of the table reports the mistake
         return address
     user, _, host = parts.netloc.rpartition("@")
     if not ask.interactive or not user or ":" in user or _REFERENCE.search(address):

@@ -1,4 +1,4 @@
-"""The columns of a sample for `ingestd init`: they are listed, and the key and the values are chosen."""
+"""The columns of a sample for `ingestd init`: the list of columns, and the choice of the key and the values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS_SHOWN = 50
 
 
 class ChosenKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns that name a record. ``repeated``: the number of records with the key of an earlier record."""
+    """The columns that identify a record. ``repeated``: the number of records with the key of an earlier record."""
 
     columns: tuple[str, ...]
     repeated: int = 0
@@ -55,10 +55,10 @@ def list_columns(records: SampleRecords) -> None:
 
 
 def choose_key(records: SampleRecords, given: Sequence[str], ask: Dialogue, *, kind: str) -> ChosenKey:
-    """Return the key: the given one, else the proposed one, else the choice of a person.
+    """Return the key: the given columns, else the proposed columns. A person decides about a proposal with a doubt.
 
     Raises:
-        click.UsageError: a column is unknown or can't be in a key, or the key is not clear and can't be asked for.
+        click.UsageError: a column is unknown or can't be in a key, or the key is not clear and no person can be asked.
     """
     contract = records.profile.contract()
     columns = tuple(given)
@@ -83,8 +83,8 @@ def choose_key(records: SampleRecords, given: Sequence[str], ask: Dialogue, *, k
     if repeated:
         verb = "repeats" if repeated == 1 else "repeat"
         echo(
-            f"{counted(repeated, 'record')} of the sample {verb} the key of an earlier one. Only the last one of equal keys is"
-            " delivered. Name more columns with --key.",
+            f"{counted(repeated, 'record')} of the sample {verb} the key of an earlier one. Of records with equal keys, only"
+            " the last is delivered. Name more columns with --key.",
             err=True,
         )
     echo(f"Key of a record: {', '.join(columns)}.", err=True)
@@ -94,10 +94,10 @@ def choose_key(records: SampleRecords, given: Sequence[str], ask: Dialogue, *, k
 def choose_entries(
     records: SampleRecords, key: Sequence[str], given: Sequence[str], ask: Dialogue, *, kind: str
 ) -> tuple[InitialEntries, ...]:
-    """Return the entries of the columns with values. The columns are given, else proposed, else chosen by a person.
+    """Return the entries of the columns with values: the given columns, else the proposal, which a person may change.
 
     Raises:
-        click.UsageError: a column is unknown, or none is left or chosen.
+        click.UsageError: a column is unknown, or no column is left or chosen.
     """
     profile, contract = records.profile, records.profile.contract()
     for name in given:
@@ -130,7 +130,7 @@ def _require(is_known: bool, name: str, contract: Iterable[str]) -> None:
 
 
 def _has_semicolons(records: SampleRecords) -> bool:
-    """Return True if semicolons separate the columns, as spreadsheets write them where decimals have commas."""
+    """Return True if semicolons separate the columns. Spreadsheets write such files if numbers have a decimal comma."""
     return records.facts.get("file.delimiter") == "semicolon"
 
 

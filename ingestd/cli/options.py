@@ -21,10 +21,7 @@ R = TypeVar("R")
 
 
 def json_option(description: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Return a decorator that adds ``--json`` to a reading verb, passes it as ``as_json``, and adds ``--utc``.
-
-    Sentences in JSON have their times in UTC.
-    """
+    """Return a decorator that adds ``--json`` (as ``as_json``) and ``--utc`` to a verb. Times in JSON sentences are in UTC."""
 
     def add(verb: Callable[..., R]) -> Callable[..., R]:
         json = click.option("--json", "as_json", is_flag=True, help=description, callback=_choose_zone)
@@ -34,7 +31,7 @@ def json_option(description: str) -> Callable[[Callable[..., R]], Callable[..., 
 
 
 def utc_option(verb: Callable[..., R]) -> Callable[..., R]:
-    """Add ``--utc`` to a verb that prints times. Without it, they are in the zone of the account, or of the machine."""
+    """Add ``--utc`` to a verb that prints times. Without ``--utc``, times are in the zone of the account or the machine."""
     about = "Print times in UTC, not in the local zone."
     return click.option("--utc", is_flag=True, expose_value=False, callback=_choose_zone, help=about)(verb)
 
@@ -69,7 +66,7 @@ def with_configuration(verb: Verb[P, R]) -> Callable[..., R]:
 
 
 def with_configuration_without_secrets(verb: Verb[P, R]) -> Callable[..., R]:
-    """Do the same as `with_configuration`, for a verb that needs no secrets: it uses the state file or the daemon."""
+    """Do the same as `with_configuration`, for a verb that needs no secrets because it uses the state file or the daemon."""
     return _with_configuration(verb, secrets=False)
 
 

@@ -23,8 +23,8 @@ def pause(configuration: Configuration, pipeline: str) -> None:
     """Stop reading a PIPELINE and sending its entries, until 'ingestd resume'.
 
     The pause is stored: it stays over restarts and reloads, and 'ingestd sync' skips the pipeline. A running reading ends at
-    its next batch, and requests in flight end. Other pipelines go on, also pipelines of the same sink. Clients of a push source
-    get status 503, and messages of a broker are not acknowledged. The command works without a daemon, too.
+    its next batch, and requests in flight end. Other pipelines continue, also pipelines of the same sink. Clients of a push
+    source get status 503, and messages of a broker are not acknowledged. The command works without a daemon, too.
 
     Exit codes: 0 paused, 1 there is no such pipeline.
 
@@ -34,7 +34,7 @@ def pause(configuration: Configuration, pipeline: str) -> None:
 
 
 def control(configuration: Configuration, pipeline: str, action: Literal["pause", "resume"]) -> bool:
-    """Pause or resume a pipeline and print the result; return whether a daemon did it. Exit with 1 if that fails."""
+    """Pause or resume a pipeline, and print the result. Return whether a daemon did this. Exit with 1 after a failure."""
     configure_logs(level="error")
     request = ControlPipeline(pipeline=pipeline, action=action)
     response, by_daemon = execute(configuration, request, PipelineControlled)

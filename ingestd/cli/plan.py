@@ -39,7 +39,7 @@ _SIGNS = {"created": "+", "changed": "~", "removed": "-"}
     default=10,
     show_default=True,
     metavar="N",
-    help="Show at most N changes of each kind, and N rejected records, of each file or table. The counts include all of them.",
+    help="Show at most N changes of each kind, and N rejected records, for each file or table. The counts include all.",
 )
 @json_option("Print one JSON object.")
 @click.option("--save", type=_FILE, metavar="FILE", help="Also write the plan for 'ingestd sync --plan FILE'.")
@@ -55,9 +55,9 @@ def plan(  # noqa: PLR0917 - click names them
 ) -> None:
     """Show what a sync would do now. Nothing is delivered, stored, archived or deleted.
 
-    Reads every source once, or only the sources of the named pipelines, with the present configuration, and compares the result
-    with the state file. Paused pipelines are not read. It sends no request to the service. A daemon may run at the same time
-    and is not delayed.
+    Reads every source, or only the sources of the named pipelines, once with the current configuration. Compares the result
+    with the state file. Paused pipelines are not read. No request is sent to the service. A daemon may run at the same time and
+    is not delayed.
 
     The file of --save has mode 0600, because it contains values. The state file is copied to a temporary folder, in TMPDIR,
     which needs space for two copies.
@@ -65,7 +65,7 @@ def plan(  # noqa: PLR0917 - click names them
     Exit codes: 5 a source is unavailable or can't be used as configured; 0 the plan is complete. With --exit-code, the first of
     these codes that applies: 5; 8 the guard would hold a run, or a pipeline is paused; 9 entries would be created, changed,
     removed or delivered; 3 only records would be rejected; 0 a sync has nothing to do. 73 the FILE can't be written; 130 or 143
-    a signal ended it.
+    a signal ended the command.
 
     Example: ingestd plan mass-budget --rows 3
     """
@@ -117,8 +117,8 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
     for sink in made.sinks:
         if not sink.known:
             echo(
-                f"The content of the sink {sink.name} is not known yet: the next sync finds or creates it. Entries that it has "
-                "already are then not sent."
+                f"The content of the sink {sink.name} is not known yet: the next sync finds or creates the sink. It does "
+                "not send entries that the sink already has."
             )
         if sink.pending:
             echo(f"Pending in the sink {sink.name} from before: {counted(sink.pending, 'entry')}.")
@@ -142,7 +142,7 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
 def partition_lines(one: PartitionPlan, rows: int, *, more: str = "; --rows N shows more") -> Iterator[str]:
     """Yield the lines of a plan about a file or table.
 
-    ``rows``: the maximum number of changes and rejects of each kind. ``more``: how to see the rest.
+    ``rows``: the maximum number of changes and rejects of each kind. ``more``: the hint on how to see more changes.
     """
     verdict = "would be held; " if one.held else ""
     yield f"{one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"

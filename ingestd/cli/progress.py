@@ -19,18 +19,18 @@ from ingestd.telemetry import Emit, Event, log_event
 from ingestd.telemetry.catalogue.delivery import (
     DeliveryPaused,
     EntriesDelivered,
-    EntriesParked,
+    EntriesRejected,
     SinkAdopted,
     SinkCreated,
 )
-from ingestd.telemetry.catalogue.intake import PartitionParked, PartitionRead, RunHeld, SourceStopped
+from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionRejected, RunHeld, SourceStopped
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-_REPORTED = (DeliveryPaused, PartitionParked, RunHeld, SourceStopped)
-"""Events that are not printed, because the report at the end of a sync has their sentence."""
+_REPORTED = (DeliveryPaused, PartitionRejected, RunHeld, SourceStopped)
+"""Events that are not logged, because the report at the end of a sync has their sentences."""
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def progress(*, terminal: bool) -> Iterator[Emit]:
         with _line_output() as write:
             yield lambda event: _print_line(event, write)
         return
-    # Most syncs have no terminal.
+    # Imported here, because most syncs have no terminal.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
@@ -51,9 +51,9 @@ def progress(*, terminal: bool) -> Iterator[Emit]:
 
 @contextmanager
 def reading_progress(*, terminal: bool) -> Iterator[Callable[[int], None]]:
-    """Yield a function that adds a number of read records to a live display on standard error, if that is a terminal.
+    """Yield a function that adds a number of records to a live display on standard error. Without a terminal, it does nothing.
 
-    Standard output has the result alone. The function may be called from any thread.
+    Standard output has only the result. The function may be called from any thread.
     """
     if not terminal:
         yield lambda _: None
@@ -113,11 +113,11 @@ class _LiveDisplay:
                 self._display.update(
                     self._reading, count=f"{counted(self._records, 'record')}, {counted(self._changed, 'change')}"
                 )
-            case EntriesDelivered() | EntriesParked():
+            case EntriesDelivered() | EntriesRejected():
                 self._arrived += event.entries
             case SinkAdopted():
-                self._arrived += event.settled
-        # Entries from before this sync, or of a file that is still being read, are not part of a total.
+                self._arrived += event.acknowledged
+        # No total is known while entries of earlier runs, or of a file that is still being read, are delivered.
         total = self._changed if self._arrived <= self._changed else None
         self._display.update(
             self._delivering, completed=self._arrived, total=total, count=counted(self._arrived, "entry")
@@ -133,9 +133,7 @@ def _event_line(event: Event) -> str:
         case SinkCreated():
             return f"{event.sink}: created"
         case SinkAdopted():
-            return (
-                f"{event.sink}: found with {counted(event.entries, 'entry')}, {event.settled} of them already correct"
-            )
+            return f"{event.sink}: found with {counted(event.entries, 'entry')}, {event.acknowledged} of them already correct"
     return ""
 
 

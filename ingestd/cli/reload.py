@@ -30,9 +30,9 @@ _EXPLAINED_SECONDS = 10.0
 def reload(configuration: Configuration) -> None:
     """Make the running daemon read its configuration again and apply the changes.
 
-    Only changed pipelines restart. Secrets are read again. Deliveries that wait, and sources that could not be read, try again
-    at once, except sources that asked for a longer wait. The whole configuration is checked first; if it has a mistake, nothing
-    changes. SIGHUP does the same.
+    Only changed pipelines restart. Secrets are read again. Waiting deliveries, and sources that could not be read, are tried
+    again at once, except sources that asked for a longer wait. The whole configuration is checked first; if it has a mistake,
+    nothing changes. SIGHUP does the same.
 
     Exit codes: 0 done, 75 no daemon runs, 78 the configuration can't be used and nothing changes.
 
@@ -57,7 +57,7 @@ def reload(configuration: Configuration) -> None:
 
 
 async def _request(state: Path) -> Response:
-    """Request the reload. After a long wait, print the reason and wait on, because the daemon will still reload."""
+    """Request the reload. After a long wait, print the reason and continue to wait, because the daemon will still reload."""
     waiting = asyncio.create_task(call(state, Reload()))
     done, _ = await asyncio.wait({waiting}, timeout=_EXPLAINED_SECONDS)
     if not done:

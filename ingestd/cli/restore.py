@@ -18,9 +18,9 @@ from ingestd.process.terminal_text import echo
 def restore(configuration: Configuration, file: Path) -> None:
     """Replace the state file by the backup FILE.
 
-    Stop the daemon first. The backup is checked completely. The former state file is kept beside the new file: delete it when
-    it is not needed any more. The next start compares every sink with its sources, because the service may have newer values
-    than the backup. Values of files that were archived since are not sent again: 'ingestd drift' lists them.
+    Stop the daemon first. The backup is checked completely. The former state file is kept in the same folder: delete it when
+    you no longer need it. The next start compares every sink with its sources, because the service may have newer values than
+    the backup. Values of files that were archived after the backup are not sent again: 'ingestd drift' lists them.
 
     Exit codes: 0 done, 74 FILE is no backup or is damaged, 75 the daemon runs.
 

@@ -17,8 +17,8 @@ from ingestd.process.terminal_text import echo
 def resume(configuration: Configuration, pipeline: str) -> None:
     """End the pause of a PIPELINE.
 
-    A daemon then sends its pending entries and reads its source: at once, or at its next time if it has a schedule and missed
-    no run. Without a daemon, the next run or sync does this.
+    A daemon then sends the pending entries of the pipeline and reads its source: at once, or at the next scheduled time if the
+    pipeline has a schedule and missed no run. Without a daemon, the next run or sync does this.
 
     Exit codes: 0 the pipeline is not paused any more, 1 there is no such pipeline.
 

@@ -59,9 +59,9 @@ def rollback(  # noqa: PLR0917 - click names them
     """Restore the values that entries had before a RUN, or before all runs since a time.
 
     First the plan is shown. An entry gets its former value if it still has a value of these runs: entries that the runs created
-    are removed, and entries that they removed are created again. Keys that changed later are listed and not touched, also keys
-    that a person changed in the service: the sinks are read to find these. If a daemon runs, it does this, and sends the values
-    at once.
+    are removed, and entries that the runs removed are created again. Keys that changed later are listed, but not touched. This
+    includes keys that a person changed in the service: the sinks are read to find them. If a daemon runs, it performs the
+    rollback, and sends the values at once.
 
     The file or table of such a run is held: the same content is not delivered again, until it changes or 'ingestd approve'
     delivers it. Logs, queues and other sources of new records are not held, because they are not read again.

@@ -53,17 +53,17 @@ def run(path: Path | None, pipeline: str | None, log_level: Level, standby: str 
     """Run the daemon until SIGTERM or Ctrl-C; or have the running daemon read a PIPELINE now.
 
     With a PIPELINE, the running daemon reads its source now, independent of its schedule, and sends new entries. The command
-    returns at once; 'ingestd status' shows the result. If a source asked for a wait, it is read after the wait. Without a
+    returns at once; 'ingestd status' shows the result. If the source asked for a wait, it is read after the wait. Without a
     daemon, 'ingestd sync' reads a pipeline.
 
     Without a PIPELINE, the daemon runs in the foreground. After the signal it drains and ends within ten seconds. A second
-    signal ends it at once. The log goes to standard error: text on a terminal, else JSON. The daemon notifies systemd when it
-    is ready and of its status.
+    signal ends it at once. The log goes to standard error: text on a terminal, else JSON. The daemon notifies systemd of its
+    readiness and status.
 
     With --standby, only one of several daemons of a configuration is active: the daemon that holds the lease of the service. It
     ships its state file to a folder, a bucket or a database. All other daemons wait. If the lease ends, one of them restores
-    the newest state and continues. The service refuses the former active daemon, which ends with exit code 75. The variable
-    INGESTD_STANDBY is the same as the option, and shows no password in the list of processes.
+    the newest state and continues. The service refuses the former active daemon, which ends with exit code 75. The environment
+    variable INGESTD_STANDBY replaces the option, and keeps a password out of the list of processes.
 
     Exit codes with a PIPELINE: 0 the daemon reads it, 1 there is no such pipeline, or it is paused, 75 no daemon runs.
 

@@ -42,7 +42,7 @@ def status(configuration: Configuration, as_json: bool) -> None:
 @standby.command()
 @with_configuration_without_secrets
 def promote(configuration: Configuration) -> None:
-    """Have the daemon of this host, a standby, take over from the active one.
+    """Make the daemon of this host, a standby, take over from the active daemon.
 
     The active daemon ships its state and releases the lease within a few seconds. If the active daemon does not run, this
     daemon takes over when the lease ends, even without this command.
@@ -57,11 +57,11 @@ def promote(configuration: Configuration) -> None:
 @standby.command("step-down")
 @with_configuration_without_secrets
 def step_down(configuration: Configuration) -> None:
-    """Have the daemon of this host, the active one, release the lease to a standby.
+    """Make the active daemon, on this host, release the lease to a standby.
 
-    It ships its state first, and ends with exit code 75. systemd starts it again as a standby.
+    The daemon ships its state first, and ends with exit code 75. systemd starts it again as a standby.
 
-    Exit codes: 0 it releases the lease, 1 it is a standby, 75 no daemon with --standby runs here.
+    Exit codes: 0 the daemon releases the lease, 1 the daemon is a standby, 75 no daemon with --standby runs here.
 
     Example: ingestd standby step-down
     """

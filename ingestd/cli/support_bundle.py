@@ -24,9 +24,9 @@ def support_bundle(path: Path | None, file: Path | None) -> None:
     """Write a bundle of facts for a report of a problem, without secrets and values.
 
     FILE is a tar.gz with mode 0600; default: ingestd-support-TIME.tar.gz in the current folder. It has the structure of the
-    configuration, versions, the steps of 'ingestd doctor', status, the schema and the sizes of the state file, numbers of
+    configuration, versions, the steps of 'ingestd doctor', status, the schema and the sizes of the state file, counts of
     rejections by reason, the last events of the log, and the state of the systemd unit. Every text that the program itself does
-    not define is replaced, such as addresses, keys, values, paths and reasons. The daemon may run.
+    not define, such as an address, a key, a value, a path or a reason, is replaced. The daemon may run.
 
     Exit codes: 0 done, 73 FILE exists or can't be written.
 

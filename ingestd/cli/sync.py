@@ -49,9 +49,9 @@ def sync(
     the plan, the command prints the differences, and delivers nothing. A run that the guard holds in the plan is held.
 
     Exit codes (the first that applies): 5 a source is unavailable or can't be used as configured; 4 entries are still pending
-    (timeout, signal, or the service refuses the key); 8 a run of these pipelines is held, or one of them is paused; 3 records,
+    (timeout, signal, or the service refuses the key); 8 one of these pipelines has a held run, or is paused; 3 records,
     entries or whole files of these pipelines are rejected, by this run or an earlier one; 0 everything is delivered. With
-    --plan also: 10 the plan is refused; 130 or 143 a signal ended it before anything was delivered.
+    --plan also: 10 the plan is refused; 130 or 143 a signal ended the command before anything was delivered.
 
     Example: ingestd sync mass-budget --timeout 60
     """
@@ -69,7 +69,7 @@ def sync(
 def _sync_planned(
     configuration: Configuration, pipelines: tuple[str, ...], timeout: float | None, plan_file: Path
 ) -> SyncReport:
-    # Most syncs have no plan.
+    # Imported here, because most syncs have no plan.
     from ingestd.commands.sync_plan.execution import Interrupted, sync_planned  # noqa: PLC0415
     from ingestd.commands.sync_plan.values import PlanUnusable, read_plan  # noqa: PLC0415
 

@@ -34,9 +34,9 @@ _USUAL = "tests.yaml"
 def test(configuration: Configuration, files: tuple[Path, ...], name: str | None, as_json: bool) -> None:
     """Test the mappings with cases: records, and the entries and rejections that they make.
 
-    Each FILE is YAML; without a FILE, tests.yaml beside the configuration is read. The cases run through the pipeline's
-    mapping. No state file, service, secret or source is used, except sample files. The rules that made no expected entry are
-    listed.
+    Each FILE is YAML; without a FILE, tests.yaml in the folder of the configuration is read. The cases run through the
+    pipeline's mapping. No state file, service, secret or source is used, except sample files. Rules that made no expected entry
+    are listed.
 
     \b
     cases:
@@ -124,5 +124,5 @@ def _run(
     covered = frozenset[int]().union(*(result.covered for _, result in results))
     untested = [rule.label for index, rule in enumerate(rules) if index not in covered]
     for label in untested:
-        emit(f"untested  {pipeline.name} · {label}: no case expects an entry of it")
+        emit(f"untested  {pipeline.name} · {label}: no case expects an entry of this rule")
     return _Tested(pipeline=pipeline.name, results=results, untested=untested)

@@ -43,8 +43,8 @@ _LEAVE = "\x1b[?25h\x1b[?1049l"
 def top(path: Path | None, interval: float, once: bool) -> None:
     """Show pipelines and sinks live: state, pending, rejected, throughput and lag.
 
-    Asks the running daemon, and reads the state file if no daemon runs. The lag of a pipeline is the time since its last run.
-    Rates are averages between two readings. q or Ctrl-C ends it. For programs use 'ingestd status --json'.
+    Asks the running daemon, or reads the state file if no daemon runs. The lag of a pipeline is the time since its last run.
+    Rates are averages between two readings. q or Ctrl-C ends the display. For programs, use 'ingestd status --json'.
 
     Example: ingestd top --interval 5
     """
@@ -101,7 +101,7 @@ def _screen() -> Iterator[Callable[[float], str]]:
             os.read(awake, 1_024)
         if keyboard not in ready:
             return ""
-        return os.read(keyboard, 1_024).decode(errors="replace") or "q"  # at the end of a closed terminal
+        return os.read(keyboard, 1_024).decode(errors="replace") or "q"  # a closed terminal reads as end of file: quit
 
     try:
         tty.setcbreak(keyboard)

@@ -34,11 +34,11 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
     """Show the source of the value of a KEY, and its former values.
 
     The source is a file or table, with the row and the time of reading. If the last drift check found another value in the
-    service, it is shown with who changed it and when. Former values are the last ten different values and, before these, the
-    first value of each hour.
+    service, this value is shown, with the author and the time of the change. Former values are the last ten different values
+    and, before these, the first value of each hour.
 
-    With --steps, the source is read until the record of the value, and each step of the mapping is shown. If the record has
-    changed or is gone, the output says so. An archived file is read in the archive. Nothing is written, and a daemon may run.
+    With --steps, the source is read until the record is found, and each step of the mapping is shown. If the record has changed
+    or is gone, the output says so. An archived file is read from the archive. Nothing is written, and a daemon may run.
 
     Exit codes: 0 found, 1 no sink should contain the key.
 
@@ -57,7 +57,7 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
 
 
 def _as_json(entry: TracedEntry) -> dict[str, object]:
-    """Return an entry as an object; the members of its origin are null if it was removed."""
+    """Return an entry as a JSON object. If the entry was removed, the members of its origin are null."""
     removed: dict[str, object] = dict.fromkeys(EntryOrigin.__struct_fields__)
     shown = removed | {"removed": True, "pending": False}
     if entry.origin is not None:
@@ -90,7 +90,7 @@ def _lines(entry: TracedEntry) -> Iterator[str]:
 
 
 def change_sentence(found: DriftFinding) -> str:
-    """Return the value in the service, who changed it and when, as far as the last drift check knows."""
+    """Return the value in the service, with the author and the time of the change, from the last drift check."""
     value = "no entry" if found.what == "removed" else f"= {found.found} ({found.found_type or 'no data type'})"
     return f"{value}, {found.what} {by_whom(found)}; known since {moment(found.since)}"
 

@@ -27,10 +27,10 @@ def why(configuration: Configuration, path: str, as_json: bool) -> None:
     """Show why a file waits, or what happened to it.
 
     PATH is a file in a folder or in its archive; the file may be gone. It can also be the name that a pipeline uses, such as
-    'sub/run.csv' or the name of a table. Each pipeline that knows it prints one line. If there are several, each line begins
-    with the name of its pipeline.
+    'sub/run.csv' or the name of a table. The output has one line for each pipeline that knows PATH. If there are several lines,
+    each line begins with the name of its pipeline.
 
-    Exit codes: 0 found, 1 no pipeline knows it.
+    Exit codes: 0 found, 1 no pipeline knows PATH.
 
     Example: ingestd why drop/run-0042.csv
     """

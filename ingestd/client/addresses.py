@@ -1,4 +1,4 @@
-"""Find workspaces and sinks by a name that a person wrote; the requests for the lists of both. Performs no I/O.
+"""Find workspaces and sinks by a name that a person wrote, and build the requests for their lists. Performs no I/O.
 
 Labels and visible ids are compared without white space around them, in NFC, as the service stores them (contract G7, S1).
 """
@@ -23,7 +23,7 @@ Naming: TypeAlias = Literal["label", "id", "visible_id"]
 _WORKSPACES: Read[tuple[WorkspaceSummary, ...]] = reader(tuple[WorkspaceSummary, ...])
 _SINKS: Read[tuple[SinkSummary, ...]] = reader(tuple[SinkSummary, ...])
 _MAX_LIST_BYTES = 64 * 1024 * 1024
-"""The longest list of workspaces or sinks: some hundred thousand of them."""
+"""The maximum size of a list of workspaces or sinks. Some hundred thousand records fit."""
 
 
 def workspaces_request() -> Request[tuple[WorkspaceSummary, ...]]:
@@ -37,7 +37,7 @@ def sinks_request(workspace: str) -> Request[tuple[SinkSummary, ...]]:
 
 
 def _with_names(request: Request[Any], read: Read[T]) -> Request[T]:
-    """Return the request for a list with a reader that needs the names only: a service may omit every other member."""
+    """Return the request for a list with a reader that needs only the names. A service may omit all other members."""
     return replace(request, read=read, max_response_bytes=_MAX_LIST_BYTES)
 
 
@@ -48,7 +48,7 @@ def workspaces_named(name: str, listed: Iterable[WorkspaceSummary]) -> list[Work
 
 
 def sinks_named(name: str, listed: Iterable[SinkSummary], *by: Naming) -> list[SinkSummary]:
-    """Return the sinks with this name in one of the ways ``by``. Ids are equal in any case (contract S5)."""
+    """Return the sinks that have this name as one of ``by``. The case of ids is ignored (contract S5)."""
     wanted = nfc(name.strip())
 
     def is_named(sink: SinkSummary, way: Naming) -> bool:

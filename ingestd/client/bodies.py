@@ -19,10 +19,9 @@ _ESCAPES = re.compile(
 
 
 def lenient(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Return the decoder, which reads half of a surrogate pair as U+FFFD; otherwise the whole body would be unreadable.
+    """Return the decoder with a tolerance: half of a surrogate pair is read as U+FFFD.
 
-    Otherwise such a text in the label of another sink, or in the message of a rejection, would make every response with it
-    unreadable.
+    Otherwise such a half in the label of another sink, or in the message of a rejection, would make the response unreadable.
     """
 
     def decode_leniently(body: bytes) -> T:
@@ -49,15 +48,15 @@ class ResponseMismatch(ValueError):
 
 
 class KeyChanged(ResponseMismatch):
-    """The service keeps the entry under another key than the sent key, such as a key in lower case."""
+    """The service keeps the entry under another key than the sent key, such as the sent key in lower case."""
 
 
 def check_key(key: str, sent: str) -> None:
-    """Compare the key of a response with the key that was sent; both in NFC, because services normalize.
+    """Compare the key of a response with the sent key, both in NFC, because services normalize keys.
 
     Raises:
-        KeyChanged: the keys differ, but the service made its key from the sent key.
-        ResponseMismatch: they are different keys.
+        KeyChanged: the keys differ only in case, compatible forms or surrounding white space.
+        ResponseMismatch: the keys differ in other ways.
     """
     if nfc(key) == nfc(sent):
         return

@@ -1,6 +1,6 @@
 """The errors that the methods of the clients raise: one class for each reaction of a caller.
 
-No message contains the API key or anything else of the request.
+No message contains the API key or any other part of the request.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _BY_STATUS: dict[int, type[Refused]] = {}
 
 
 class ServiceError(Exception):
-    """A call failed. ``operation``: its name in the service. ``status``: None without a response.
+    """A call failed. ``operation``: the name of the operation in the service. ``status``: None without a response.
 
     ``retry_after``: the seconds for which the service asks to wait, or None. ``code``: for example ``duplicate_key``, or empty.
-    ``detail``: the service's words. ``errors``: every error in the request's body, with its JSON Pointer. ``request_id``: the
-    id of the request in the service's log. ``response``: the result of ``send`` of a client.
+    ``detail``: the text of the service. ``errors``: every error in the request's body, with its JSON Pointer. ``request_id``:
+    the id of the request in the service's log. ``response``: the result of ``send`` of a client.
     """
 
     def __init__(self, response: ServiceResponse[Any]) -> None:
@@ -38,13 +38,13 @@ class ServiceError(Exception):
         return (type(self), (self.response,))
 
     def _sentence(self, response: ServiceResponse[Any]) -> str:
-        # Only this sentence of the outcome is used: the rest is advice about the daemon's configuration.
+        # Only the first sentence of the outcome is used: the other sentences are advice about the daemon's configuration.
         first = response.outcome.sentence.split(". ")[0].rstrip(".")
         return " ".join(f"{first}. {response.facts.words}".split())
 
 
 class Refused(ServiceError):
-    """The response has another status than a success. ``sentence`` and ``statuses`` define each subclass."""
+    """The status of the response is not a success. ``sentence`` and ``statuses`` define each subclass."""
 
     statuses: tuple[int, ...] = ()
     _sentence_of_class = "The service refuses the request itself"
@@ -73,7 +73,7 @@ class NameAmbiguous(LookupError):
         super().__init__(sentence)
 
 
-class NotModified(Refused, statuses=(304,), sentence="It has not changed"):
+class NotModified(Refused, statuses=(304,), sentence="The record has not changed"):
     """The version that ``if_none_match`` names is current."""
 
 
@@ -96,14 +96,14 @@ class BadRequest(Refused, statuses=(400,), sentence="The service does not accept
 
 
 class Unauthenticated(Refused, statuses=(401,), sentence="The service does not know the API key"):
-    """The request had no API key, or an invalid one."""
+    """The request had no valid API key."""
 
 
 class Forbidden(Refused, statuses=(403,), sentence="The API key may not do this"):
     """The API key has no permission for this, or the file does not exist."""
 
 
-class NotFound(Refused, statuses=(404, 410), sentence="It is not there"):
+class NotFound(Refused, statuses=(404, 410), sentence="The record does not exist"):
     """The record does not exist, or this key may not see it."""
 
 
@@ -136,11 +136,11 @@ class Unavailable(Refused, statuses=(503,), sentence="The service is not availab
 
 
 class ServerError(Refused, sentence="The service failed"):
-    """The service, or a proxy before it, failed."""
+    """The service, or a proxy in front of it, failed."""
 
 
 class Unreachable(ServiceError):
-    """No whole response arrived, because of ``fault``. ``may_have_happened``: the request may have taken effect."""
+    """No complete response arrived, because of ``fault``. ``may_have_happened``: the request may have taken effect."""
 
     def __init__(self, response: ServiceResponse[Any]) -> None:
         self.fault = response.facts.fault or Fault.PROTOCOL
@@ -149,7 +149,7 @@ class Unreachable(ServiceError):
 
 
 class UnreadableResponse(ServiceError):
-    """The status is a success, but the content does not come from the service. The request may have taken effect."""
+    """The status is a success, but the content is no valid response to the request, which may have taken effect."""
 
 
 _BY_CLASS: dict[int, type[Refused]] = {3: Redirected, 5: ServerError}

@@ -1,6 +1,6 @@
-"""Sending a request and reading its response over httpx, asynchronously and blocking.
+"""Exchanges over httpx, which send a request and read its response: an asynchronous and a blocking one.
 
-Sending raises no error for failures of a service or a network: the response reports them. `FastExchange` is a third
+Sending raises no error for failures of the service or the network: the response reports them. `FastExchange` is a third
 implementation, for small requests.
 """
 
@@ -40,7 +40,7 @@ class _HttpxExchange:
 
 
 class AsyncExchange(_HttpxExchange):
-    """Over ``httpx.AsyncClient``. ``bounded``: `Request.max_response_bytes` applies."""
+    """The exchange over ``httpx.AsyncClient``. ``bounded``: `Request.max_response_bytes` applies."""
 
     def __init__(
         self, builder: RequestBuilder, parser: OutcomeParser, http: httpx.AsyncClient, *, bounded: bool = False
@@ -72,7 +72,7 @@ class AsyncExchange(_HttpxExchange):
 
     @asynccontextmanager
     async def open(self, request: Request[Any]) -> AsyncIterator[httpx.Response]:
-        """Send a request and yield a success before its body is read; it is closed at the end of the block.
+        """Send a request and yield a successful response before its body is read. The response is closed after the block.
 
         Raises:
             ServiceError: the service refuses or does not respond, or the block fails because of the content.
@@ -114,10 +114,10 @@ async def _close(response: httpx.Response) -> None:
 
 
 def _release(response: httpx.Response) -> None:
-    """Have a closed response release its request with the body.
+    """Break the reference cycle of a closed response, so that its request and the request's body are freed.
 
-    httpx has the response refer to its stream, and the stream to the response. Without this, the bodies of hundreds of requests
-    stay in memory until Python searches for reference cycles.
+    In httpx, the response refers to its stream, and the stream to the response. Without this function, the bodies of hundreds
+    of requests stay in memory until Python searches for reference cycles.
     """
     response.stream = httpx.ByteStream(b"")
 
@@ -133,7 +133,7 @@ async def _read(response: httpx.Response, most: int) -> bytes:
 
 
 class BlockingExchange(_HttpxExchange):
-    """Over ``httpx.Client``."""
+    """The exchange over ``httpx.Client``."""
 
     def __init__(self, builder: RequestBuilder, parser: OutcomeParser, http: httpx.Client) -> None:
         super().__init__(builder, parser)

@@ -15,7 +15,7 @@ _MAX_HEAD_BYTES: Final = 131_072
 
 
 class FastResponse(NamedTuple):
-    """A whole response; ``headers`` as they arrived."""
+    """A complete response; ``headers`` as they arrived."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -23,7 +23,7 @@ class FastResponse(NamedTuple):
 
 
 class FastConnection(asyncio.Protocol):
-    """Call `send` when no request is in flight, and `close` at the end. ``usable``: another request may follow."""
+    """A connection. Call `send` when no request is in flight, and `close` at the end. ``usable``: `send` is permitted."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
@@ -36,9 +36,8 @@ class FastConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._moved = False
         self._unsent: int | None = None
-        self._loose = (
-            0  # bytes since the request, the head or the last part of the body; bytes of interim responses count, too
-        )
+        # Bytes since the request, the head or the last part of the body. Bytes of interim responses count, too.
+        self._loose = 0
         self.usable = False
         self.idle_since = 0.0
         self._begin()
@@ -52,7 +51,7 @@ class FastConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Mark the connection as usable."""
-        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by class
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's transport is of another class
         self.usable = True
 
     def data_received(self, data: bytes) -> None:

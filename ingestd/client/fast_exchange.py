@@ -1,4 +1,4 @@
-"""Small requests over the fast transport: the same requests and responses as `AsyncExchange`, for less time.
+"""Small requests over the fast transport: the same requests and responses as `AsyncExchange`, in less time.
 
 Two requests about entries of one sink differ only in a few headers and the body. So the head of the request is
 built once per sink and reused. Redirects, cookies, authentication flows and event hooks of httpx are not needed here.
@@ -22,13 +22,13 @@ from ingestd.wire import names
 T = TypeVar("T")
 
 SMALL_BODY_BYTES = 64 * 1024
-"""Sending and storing a larger body takes longer than the overhead of any exchange."""
+"""The largest body for this exchange. Sending and storing a larger body takes longer than the overhead of httpx."""
 
 _MAX_HEADS = 256
 
 
 class FastExchange:
-    """The exchange for requests with responses that are read by the body alone, whole and into memory."""
+    """The exchange for requests with a response that is read from its body alone. The body is read into memory."""
 
     def __init__(self, builder: RequestBuilder, parser: OutcomeParser, transport: FastTransport) -> None:
         self._builder = builder
@@ -57,7 +57,7 @@ class FastExchange:
         self._transport.close()
 
     def _head(self, request: Request[Any]) -> bytes:
-        """Return the part that all requests of one operation to one path share."""
+        """Return the part of the message that all requests of one operation to one path share."""
         api_key = self._builder.key.current()
         if api_key is not self._api_key:
             self._use(api_key)

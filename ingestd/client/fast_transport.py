@@ -1,9 +1,9 @@
 """HTTP/1.1 for many small requests: httptools on asyncio.
 
 httpx's default transport takes longer for a request of one entry than a service takes to respond; `bench single` measures
-both. This transport has no proxies, no HTTP/2 and no compressed responses, and a response has to fit into memory. asyncio
-does TLS; llhttp parses. The caller limits the number of requests in flight. Each has its own connection, which is kept for
-the next request.
+both. This transport supports no proxies, no HTTP/2 and no compressed responses, and a response must fit into memory. asyncio
+does TLS; llhttp parses responses. The caller limits the number of requests in flight. Each of these requests has its own
+connection, which is kept for a later request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT_IN_PATHS = "/%:@!$&'()*+,;=~"
 
 
 class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to connect, and the header and path that requests use for it.
+    """The address of a server, with the Host header and the path prefix of its requests.
 
     ``host``: a name in ASCII, or an address without brackets. ``host_header``: the host with its port, without the default port
     of the scheme. ``prefix``: the path below which the operations are, without a slash at its end.
@@ -43,7 +43,7 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
         """Return the address of an ``http://`` or ``https://`` URL; user and password are ignored.
 
         Raises:
-            ValueError: it is no such URL.
+            ValueError: the URL has another scheme, or no host.
         """
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
@@ -63,7 +63,7 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
 class FastTransport:
     """Connections to one service.
 
-    ``verify``: True for the usual authorities, or a context, as httpx takes it. ``keepalive_seconds``: how long a connection
+    ``verify``: a TLS context, or True for the default certificate authorities. ``keepalive_seconds``: how long a connection
     without a request is kept.
     """
 
@@ -82,12 +82,12 @@ class FastTransport:
         self._kept: list[FastConnection] = []
 
     async def send(self, message: bytes, max_response_bytes: int = MAX_BODY_BYTES) -> FastResponse:
-        """Send a whole request, and return its response.
+        """Send a complete request, and return its response.
 
         If the body is longer than ``max_response_bytes``, the response counts as broken.
 
         Raises:
-            httpx.TransportError: no whole response arrived.
+            httpx.TransportError: no complete response arrived.
         """
         connection = self._reused() or await self._connect()
         try:
@@ -109,7 +109,7 @@ class FastTransport:
         self._kept.clear()
 
     def _reused(self) -> FastConnection | None:
-        """Return the connection that was used last. Close those that idled too long: the service may be closing them."""
+        """Return the connection that was used last, or None. Close connections that were idle for `keepalive_seconds`."""
         if not self._kept:
             return None
         earliest = time.monotonic() - self._keepalive_seconds

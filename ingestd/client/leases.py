@@ -1,4 +1,4 @@
-"""The operations on the lease of a writer (service contract M14), declared as those of `operations`."""
+"""The operations on the lease of a writer (service contract M14), declared like the operations in `operations`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LEASE = "/v1/writer-leases/{writer}"
 
 
 class WriterLease(Record, frozen=True, kw_only=True):
-    """The lease of a writer. ``successor``: the process that asks for it. ``now``: the time of the service."""
+    """The lease of a writer. ``successor``: the process that asks for the lease. ``now``: the time of the service."""
 
     holder: str
     epoch: int
@@ -21,7 +21,7 @@ class WriterLease(Record, frozen=True, kw_only=True):
 
 
 class LeaseMethods:
-    """A response with 404 means that the lease was never taken, or that the service has none; 409: another process holds it."""
+    """Methods for leases. 404: the lease was never taken, or the service supports no leases. 409: another process holds it."""
 
     @Declaration(name="writer_leases.get", method="GET", path=_LEASE)
     def find_lease(self, writer: str) -> WriterLease:

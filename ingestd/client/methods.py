@@ -1,13 +1,13 @@
 """Declared methods: the signature of a function defines the request of an operation, for both clients.
 
-- A parameter with a name of the operation's path goes into the path. - ``if_match``, ``if_none_match``, ``idempotency_key`` and
-``client_id`` are headers. - All other parameters go into the query of GET and DELETE, or become members of the JSON body of
-other methods, in camelCase.
+- A parameter with a name of the operation's path goes into the path.
+- ``if_match``, ``if_none_match``, ``idempotency_key`` and ``client_id`` are headers.
+- All other parameters go into the query of GET and DELETE, or into the JSON body of other methods, in camelCase.
 - A member with the value ``UNSET`` is not sent. A header or query parameter with the value None is not sent either.
-- The annotated result says how the body of a success is read.
+- The annotated result defines how the body of a success is read.
 
-Read from a blocking client, a method returns a value. Read from an asynchronous client, it returns a coroutine. The
-overloads give mypy and editors the parameters and the result in both. `ingestd.client.operations` declares the methods.
+A method of a blocking client returns a value; a method of an asynchronous client returns a coroutine. The overloads give mypy
+and editors the parameters and the result in both cases. `ingestd.client.operations` declares the methods.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HEADERS = {
 
 
 class Declaration(ApiOperation, frozen=True, kw_only=True):
-    """An operation, and how the signature of a method becomes its request: a decorator of a function without a body.
+    """A decorator of a function without a body: an operation, and how the signature of the function becomes a request.
 
     ``read`` replaces the reader of the annotated result. ``check`` compares the value with the arguments. ``body``: the
     parameter that is the whole body. ``also_in_body``: parameters of the path that the body repeats. ``query``: the constant
@@ -101,7 +101,7 @@ class Method(Generic[P, T]):
 
     @cached_property
     def _places(self) -> dict[str, tuple[str, str]]:
-        """The place of each parameter in a request, and the name that is sent."""
+        """The part of the request in which each parameter is sent (path, query, header or body), and the name that is sent."""
         hints, path = get_type_hints(self.function), dict.fromkeys(self._path, "path")
         options = hints["options"].__args__[0].__annotations__ if "options" in hints else ()  # Unpack[…] of a TypedDict
         others = "query" if self.operation.method in {"GET", "DELETE"} else "body"
@@ -116,7 +116,7 @@ class Method(Generic[P, T]):
         Raises:
             TypeError: an argument is missing or unknown.
         """
-        # This raises TypeError like any function; `Signature.bind` would take ten times as long.
+        # This call raises TypeError for wrong arguments; `Signature.bind` would take ten times as long.
         self.function(None, *args, **kwargs)
         given = {**(self.function.__kwdefaults__ or {}), **dict(zip(self._positional, args, strict=False)), **kwargs}
         operation, places, check = self.operation, self._places, self.operation.check
@@ -142,7 +142,7 @@ class Method(Generic[P, T]):
         )
 
     def encoded(self, body: bytes, *path: str, **headers: str) -> Request[T]:
-        """Return a request with a body that is encoded already, without its check. ``path``: the names in the path."""
+        """Return a request without a check and with an encoded body. ``path``: the values of the names in the path."""
         return Request(
             operation=self.operation,
             read=self._read,

@@ -20,7 +20,7 @@ Named = TypeVar("Named", WorkspaceSummary, SinkSummary)
 
 
 class NamedSink:
-    """A sink of a client; `Client.sink` returns it. Each method reads the service again. ``workspace``: its id."""
+    """A sink of a client; `Client.sink` returns it. Each method reads the sink again. ``workspace``: id of its workspace."""
 
     def __init__(self, client: Client, workspace: str, found: SinkSummary) -> None:
         self._client = client
@@ -73,7 +73,7 @@ class NamedSink:
         number: Literal["repr"] | None = None,
         **rules: Any,
     ) -> PushResult:
-        """Write an entry for each row, and return the numbers of created, updated and unchanged entries, and the rejected rows.
+        """Write an entry for each row. Return the counts of created, updated and unchanged entries, and the rejected rows.
 
         ``rows``: a frame of polars or pandas, or an iterable of mappings. ``key`` and ``value``: a column, or a template of
         columns such as ``{part}.mass``. ``data_type``: a data type or a template; None keeps the type of a stored entry.
@@ -83,8 +83,8 @@ class NamedSink:
         ``decimals``, ``digits``, or ``number="repr"`` for the shortest text that reads back as the same number. The other rules
         apply to that text.
 
-        Only entries that differ from the sink are sent, in requests of the size that the service takes. Nothing is removed. If
-        an error ends a push, call it again: entries that were stored before are then unchanged.
+        Only entries that differ from the sink are sent, in requests of a size that the service accepts. Nothing is removed. If
+        an error ends a push, call `push` again: entries that are already stored count as unchanged.
 
         Raises:
             InvalidPush: an argument can't be used; nothing was sent.
@@ -102,7 +102,7 @@ def find_sink(client: Client, workspace: str, sink: str) -> NamedSink:
 
     Raises:
         NameUnknown: nothing has the name; the sentence has the nearest name.
-        NameAmbiguous: several have the name; the sentence has their ids.
+        NameAmbiguous: several workspaces or sinks have the name; the sentence has their ids.
         ServiceError: the service can't be used.
     """
     listed = value_of(client.send(workspaces_request()))

@@ -4,7 +4,7 @@ Names are the names in the service's own table. Ids of sinks are UUIDs or visibl
 (``UNSET``) is not sent, and its member does not change; None removes the value. ``if_match`` makes a change only if the record
 has that version (its ``etag``). ``if_none_match`` raises ``NotModified`` if that version is current. If a request is repeated
 within a day with the same ``idempotency_key``, the service repeats its response and changes nothing. ``client_id`` replaces the
-client's own.
+id of the client.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ class WriteOptions(TypedDict, total=False):
 
 
 class MassEntryOptions(WriteOptions, total=False):
-    """If ``observed_at`` is older than the stored time, nothing is changed, and the stored entry is returned."""
+    """Options of `mass_update_entry`. If ``observed_at`` is older than the stored time, the entry is returned unchanged."""
 
     data_type: str | UnsetType
     observed_at: datetime | UnsetType
 
 
 class BlockMembers(WriteOptions, total=False):
-    """The members that a block is created with and that can be changed."""
+    """The members of a block that can be set at its creation and changed later."""
 
     label: str | UnsetType
     description: str | UnsetType
@@ -103,7 +103,7 @@ class BlockMembers(WriteOptions, total=False):
 
 
 class WebhookMembers(WriteOptions, total=False):
-    """The members that a webhook is created with and that can be changed.
+    """The members of a webhook that can be set at its creation and changed later.
 
     ``headers``: the headers of each delivery, as ``Name: value``. ``data_events``: names, ``*`` or ``prefix.*``.
     """
@@ -146,7 +146,7 @@ class ServiceMethods:
 
     ``filters`` of workspaces: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract W2).
     ``parent_block`` and ``type`` select the blocks below a block, or of a type. ``search`` selects webhooks by label and
-    address. The service announces with the header X-Bulk-Mass that it accepts bulk updates. A missing file is ``Forbidden``.
+    address. A service that accepts bulk updates announces this with the header X-Bulk-Mass. A missing file is ``Forbidden``.
     """
 
     @Declaration(name="workspaces.list", method="GET", path="/v1/workspace")
@@ -203,7 +203,7 @@ class ServiceMethods:
     ) -> tuple[Block, ...]:
         """Return the blocks of a workspace, the root first, then by depth and order.
 
-        With ``take`` or ``skip``, return a part of them.
+        With ``take`` or ``skip``, return a part of the list.
         """
 
     @Declaration(name="blocks.get", method="GET", path=_BLOCK)
@@ -227,7 +227,7 @@ class ServiceMethods:
     def update_block_types(
         self, workspace: str, block: str, *, type: Sequence[str] | UnsetType = UNSET, **options: Unpack[WriteOptions]
     ) -> tuple[str, ...]:
-        """Change and return a block's types, the only change of a block that the interface document has."""
+        """Change and return a block's types, the only change of a block that the interface document defines."""
 
     @Declaration(name="blocks.update", method="PATCH", path=_BLOCK, prefer=RETURN_REPRESENTATION)
     def update_block(
@@ -243,14 +243,14 @@ class ServiceMethods:
     def get_sinks(self, workspace: str, **options: Unpack[ListOptions]) -> tuple[Sink, ...]:
         """Return every sink of a workspace with all its entries.
 
-        With ``take`` or ``skip``, return a part of them.
+        With ``take`` or ``skip``, return a part of the list.
         """
 
     @Declaration(name="data_sinks.list", method="GET", path=f"{_SINKS}/list")
     def list_sinks(self, workspace: str, **options: Unpack[ListOptions]) -> tuple[SinkInfo, ...]:
-        """Return every sink of a workspace without entries, by default by serial.
+        """Return every sink of a workspace without entries, by default in the order of the serials.
 
-        With ``take`` or ``skip``, return a part of them.
+        With ``take`` or ``skip``, return a part of the list.
         """
 
     @Declaration(name="data_sinks.create", method="POST", path=_SINKS)
@@ -390,7 +390,7 @@ class ServiceMethods:
     def update_webhook(
         self, webhook: str, *, url: str | UnsetType = UNSET, **options: Unpack[WebhookMembers]
     ) -> Webhook:
-        """Change the given members of a webhook. A given list replaces the stored one."""
+        """Change the given members of a webhook. A given list replaces the stored list."""
 
     @Declaration(name="webhooks.delete", method="DELETE", path=_WEBHOOK)
     def delete_webhook(self, webhook: str, **options: Unpack[WriteOptions]) -> Webhook:
@@ -400,11 +400,11 @@ class ServiceMethods:
     def rotate_webhook_secret(
         self, webhook: str, *, grace_period_seconds: int | UnsetType = UNSET, **options: Unpack[WriteOptions]
     ) -> Webhook:
-        """Replace the signing secret; the response contains the new one. By default the old secret signs for another day."""
+        """Replace the signing secret; the response contains the new secret. By default, the old secret also signs for a day."""
 
 
 def extension(method: HttpMethod, path: str, **parts: Any) -> Request[Any]:
-    """Return a request of an operation that has no method here, for ``send`` of a client. Its value is JSON, or None.
+    """Return a request of an operation without a method, for ``send`` of a client. The response's value is JSON, or None.
 
     ``parts``: ``names`` of the placeholders in ``path``, ``query``, ``body`` and ``headers``, as in `Request`.
     """

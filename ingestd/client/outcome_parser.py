@@ -1,6 +1,6 @@
-"""Makes a `ServiceResponse` of an HTTP response or an error.
+"""The conversion of an HTTP response or an error to a `ServiceResponse`.
 
-It reads, checks and classifies the response in the same way for every operation.
+Responses are read, checked and classified in the same way for every operation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Headers as they arrived."""
 
 CONTENT_ERRORS = (UnreadableBody, ResponseMismatch, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""The content of a success can't be used."""
+"""The errors which mean that the content of a success can't be used."""
 
 _FAULTS_BY_NUMBER = {
     errno.EMFILE: Fault.NO_DESCRIPTORS,
@@ -52,7 +52,7 @@ _FAULTS_BY_NUMBER = {
     errno.EHOSTUNREACH: Fault.NO_ROUTE,
     errno.ENETDOWN: Fault.NO_ROUTE,
 }
-"""The causes of a failed connection that are on this machine, and not in the service."""
+"""Causes of a failed connection on this machine or in the network, and not in the service."""
 
 
 _NOT_MODIFIED = 304
@@ -75,11 +75,11 @@ _USED = {
 
 
 class OutcomeParser:
-    """Makes responses of one client.
+    """Converts the responses of one client.
 
     ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a time
-    of this clock. ``counts`` receives the responses. ``options``: the options of the client's connections. The default cap, a
-    day, is for programs, which decide themselves how long they wait.
+    of this clock. ``counts`` receives the responses. ``options``: the options of the client's connections. The default cap of
+    `Retry-After`, a day, is for programs, which decide themselves how long they wait.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class OutcomeParser:
         started: float,
         headers: Mapping[str, str] = NONE,
     ) -> ServiceResponse[T]:
-        """Return a response in parts. ``headers``: for a request with a value that depends on a header."""
+        """Return the response to ``request``, from its parts. ``headers``: for a value that depends on a header."""
         operation = request.operation
         if status == _NOT_MODIFIED and request.accepts_unchanged:
             return self._classified(operation, _success(200), started, raw)
@@ -214,7 +214,7 @@ def _without_credentials(location: str) -> str:
 
 
 def transport_errors() -> tuple[type[Exception], ...]:
-    """Return the errors after which no response, or only a part of it, arrived."""
+    """Return the errors which mean that no response, or only a part of a response, arrived."""
     return (httpx.HTTPError, httpx.InvalidURL)
 
 

@@ -54,7 +54,7 @@ class Client(ServiceMethods, BlockingExchange):
 
         Raises:
             NameUnknown: there is no such workspace or sink; the sentence has the nearest name.
-            NameAmbiguous: several have the name; the sentence has their ids.
+            NameAmbiguous: several workspaces or sinks have the name; the sentence has their ids.
             ServiceError: the service can't be used.
         """
         return find_sink(self, workspace, sink)

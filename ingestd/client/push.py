@@ -1,4 +1,4 @@
-"""Writes of many entries to one sink: the comparison with the sink, and requests of the size that the service takes."""
+"""Writes of many entries to one sink: the comparison with the sink, and requests of a size that the service accepts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ingestd.client.programs import Client
 
 _FRAME_BYTES = 2
-"""The brackets of a JSON array; each item has a comma."""
+"""The brackets of a JSON array. The size of an item includes its comma."""
 
 
 class PushResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a push: the numbers of entries by their change, and each row without effect, in the order of the rows."""
+    """The result of a push: counts of entries by their change, and the rejected rows in their order."""
 
     created: int
     updated: int
@@ -82,9 +82,9 @@ class _Sender:
                 self._send_bulk(part)
 
     def _send_bulk(self, rows: Sequence[RowEntry], *, partial: bool = True) -> None:
-        """Send entries in one request; if it is refused, send them in halves.
+        """Send entries in one request; if the request is refused, send the entries in halves.
 
-        ``partial``: the service may give results by item.
+        ``partial``: the service may return a result for each item.
         """
         items = [_change(row) for row in rows]
         request = ServiceMethods.mass_update_minimal.build(*self._address, items)
@@ -136,7 +136,7 @@ class _Sender:
             return ServiceMethods.create_entry.build(*self._address, key=row.key, value=row.value, data_type=kind)
         if step == "mass_update_entry":
             return ServiceMethods.mass_update_entry.build(*self._address, key=row.key, value=row.value)
-        # Only a wrong data type causes this refusal.
+        # The step patch_entry follows a mass update that left another data type.
         return ServiceMethods.update_entry.build(
             *self._address, row.key, value=row.value, data_type=row.data_type or msgspec.UNSET
         )
@@ -156,7 +156,7 @@ def _change(row: RowEntry) -> EntryChange:
 
 
 def _parts(rows: Sequence[RowEntry], limits: BulkLimits) -> Iterator[list[RowEntry]]:
-    """Yield the entries in parts that are within the limits of a request; a larger entry is alone."""
+    """Yield the entries in parts that are within the limits of a request. An entry above the limits is a part of its own."""
     part: list[RowEntry] = []
     size = _FRAME_BYTES
     for row in rows:

@@ -1,7 +1,7 @@
-"""The rows of a push: frames and mappings, as entries by the rules of a mapping, and as rejected rows.
+"""The conversion of the rows of a push, which are frames or mappings, to entries and rejected rows.
 
-A row becomes an entry as a record of a source does: by a template of the key, a template of the value, and the rules of the
-setting ``values``. The mapping takes text only, so a number is written here first, and only in a way that the caller chose.
+A row becomes an entry like a record of a source: by a template of the key, a template of the value, and the rules of the
+setting ``values``. The mapping accepts only text, so a number is first converted to text, in a way that the caller chose.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_rows(
     """Return the entries and the rejected rows of a frame; see `NamedSink.push` for the arguments.
 
     Raises:
-        InvalidPush: an argument can't be used, a column is missing, or floating-point numbers have no rule of writing.
+        InvalidPush: an argument can't be used, a column is missing, or there is no rule for writing floating-point numbers.
     """
     if number not in {None, "repr"}:
         raise InvalidPush(
@@ -127,7 +127,7 @@ def _map(
 
 
 def _keys_of(records: Sequence[Mapping[str, Any]], fields: Collection[str], key: str) -> list[str]:
-    """Return the keys of some records; empty where a record has none."""
+    """Return the key of each record; empty if a record has no key."""
     keyed = [{name: found for name, found in record.items() if name in fields} for record in records]
     made, _ = _map(keyed, EntryMapping((EntrySpec(key=key, value=key),)), fields)
     found = dict(made.select("position", "key").iter_rows())
@@ -229,7 +229,7 @@ def _records(rows: Any, fields: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _pandas_objects(column: Any) -> Iterable[Any]:
-    """Return the values of a column of pandas. NaN is a missing value there, except among the numbers of numpy."""
+    """Return the values of a column of pandas. NaN is a missing value, except in a floating-point column of numpy."""
     kind, found = str(column.dtype), column
     if kind.lower() in {"float16", "float32"}:
         found = [float(str(one)) for one in column.to_numpy(dtype=kind.lower(), na_value=math.nan)]
@@ -255,10 +255,10 @@ def _is_float(found: Any) -> bool:
 
 
 def _text(name: str, found: Any, *, is_key: bool) -> str | None:
-    """Return the text of a field; None if the row does not have it.
+    """Return the text of a field; None if the row has no value.
 
     Raises:
-        RecordUnreadable: it has no exact text.
+        RecordUnreadable: the value has no exact text.
     """
     reason = ""
     match found:

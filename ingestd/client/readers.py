@@ -20,7 +20,8 @@ _decode_bulk = lenient(
 def reader(kind: Any) -> Read[Any]:
     """Return the function that reads a type: a record, a tuple of records, JSON, or None for an empty body.
 
-    A `Versioned` record keeps the response's ETag. One record is read as a tuple of one: the interface document allows both.
+    A `Versioned` record keeps the response's ETag. If a tuple is expected, a single record is accepted, too, because the
+    interface document allows both.
     """
     if kind in {None, type(None)}:
         return read_nothing

@@ -1,8 +1,8 @@
 """The records of the service, and the records in requests.
 
 A member of the interface document is required unless the document calls it optional. A member that the service contract adds is
-None if a service knows only the document. Numbers are as in JSON: 1 is an int, 1.0 a float. Other members are ignored. The
-daemon reads the summaries only, so a service may omit every other member.
+None if a service knows only the document. Numbers are as in JSON: 1 is an int, 1.0 a float. Unknown members are ignored. The
+daemon reads only the classes ``…Summary``, so a service may omit all other members.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class PartialResult(Record, frozen=True, kw_only=True):
 class BulkResult(Record, frozen=True, kw_only=True):
     """The result of a bulk update: the number of accepted items, and the result of each item if the service gives it.
 
-    Services return the number, the ``entries`` or the results. `read_bulk` sets the number in any case.
+    Services return the number, the ``entries`` or the results. `read_bulk` always sets the number.
     """
 
     accepted: int = 0

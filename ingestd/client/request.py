@@ -21,7 +21,7 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation of the HTTP API, by the name that the service has for it."""
+    """One operation of the HTTP API. ``name``: the name of the operation in the service."""
 
     name: str
     method: HttpMethod
@@ -43,8 +43,8 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One call of the service.
 
     ``names``: values of the placeholders in the operation's path. ``check`` raises `ResponseMismatch` if the value does not
-    belong to this request. ``max_response_bytes``: a longer response counts as broken; responses in chunks have no limit.
-    ``accepts_unchanged``: a 304 is a success without a value. ``repr`` shows the operation only, because bodies hold secrets.
+    belong to this request. ``max_response_bytes``: a longer response counts as broken; a response that is read in parts has no
+    limit. ``accepts_unchanged``: a 304 is a success without a value. ``repr`` shows only the operation: bodies hold secrets.
     """
 
     operation: ApiOperation
@@ -62,7 +62,7 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """The path. Each name is percent-encoded whole, so ``/``, ``%`` and ``?`` stay part of it.
+        """The path. Each name is percent-encoded as one segment, also its characters ``/``, ``%`` and ``?``.
 
         Raises:
             Unaddressable: a name is empty, ``.`` or ``..``.

@@ -1,4 +1,4 @@
-"""The builder of httpx messages from requests, and the API key, which is in one header only."""
+"""The builder of httpx requests, and the API key, which is sent in exactly one header."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASE_HEADERS = {"Accept": f"{names.JSON}, {names.PROBLEM_JSON}", "User-Agent": "
 
 
 class RenewableKey:
-    """The API key of one client, which may be replaced while it is used. None: the client is anonymous.
+    """The API key of one client. It may be replaced while the client is in use. None: the client is anonymous.
 
     ``read`` returns the key as it is stored now; None if it can't be read or never changes.
 
@@ -33,7 +33,7 @@ class RenewableKey:
         self._rejected = False
 
     def current(self) -> str | None:
-        """Return the key for the next request. After a 401 it is read again first."""
+        """Return the key for the next request. After a 401, read the key again first."""
         if self._rejected:
             self._rejected = False
             if (api_key := self._read()) is not None:

@@ -1,4 +1,4 @@
-"""The result of one request, and the errors of the service in any of their forms."""
+"""The result of one request, and the parser of the service's errors, which have several forms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _NO_FACTS = Facts()
 MAX_BODY_BYTES = 4 * 1024 * 1024
-"""The longest body of a response about few entries."""
+"""The maximum body size of a response in bytes, unless the request sets another limit."""
 SAYS = "The service says: "
 """The beginning of a sentence with the service's own words."""
 
@@ -35,7 +35,7 @@ _MAX_ERRORS = 5
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """A refusal; a text that the service omits is empty.
+    """The error in a response. A text that the service omits is empty.
 
     ``recognized``: the response has the form of the service's errors. It is a JSON object with the text ``error``, a problem
     document (RFC 9457), or has the service's header with a code. The page of a proxy has none of these forms.
@@ -64,13 +64,13 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
 class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """The outcome of one request, and its value if it succeeded.
 
-    ``operation``: its name in the table of operations. ``status``: None if no HTTP response arrived. ``value``: set if and only
+    ``operation``: the name in the table of operations. ``status``: None if no HTTP response arrived. ``value``: set if and only
     if ``outcome.remedy`` is "none". ``problem``: the error body of a refusal. ``bulk``: the announced limits of bulk requests.
     ``origin``: the limits of origins. ``milliseconds``: from the start of sending to the end of reading. ``facts``: the input
     of ``outcome``. ``replayed``: the service repeated an earlier response to the same Idempotency-Key. ``request_id``: the
     service's id of the request, or empty. ``rate``: the announced rate limit. ``takes_gzip``: the service announces that it
     accepts compressed bodies (RFC 9110, section 12.5.3). ``fenced``: the service announces that it refuses late requests of a
-    writer. ``writer``: the newest rank of the writer, with such a refusal.
+    writer. ``writer``: the newest epoch and attempt of the writer, if the service refused a late request; else None.
     """
 
     operation: str
@@ -97,7 +97,7 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     def remedy_for(self, size: int) -> Remedy:
         """Return the remedy for a request of ``size`` bytes.
 
-        If a proxy reports that a small request is too large, that is ignored.
+        If a proxy reports that a small request is too large, the remedy is a retry.
         """
         remedy = self.outcome.remedy
         is_wrong = remedy == "shrink" and self.is_refusal_of_proxy and size < _MIN_SIZE_LIMIT_BYTES
@@ -105,12 +105,12 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """True if the service did what the request asked for, and the response matches it."""
+        """True if the service did what the request asked for, and the response matches the request."""
         return self.outcome.remedy == "none"
 
 
 def _without_repetition(error: ProblemError, own: str) -> str:
-    """Return the pointer and the text of an error, each only if it is not in ``own`` or in the other text."""
+    """Return the pointer and the text of an error, without what ``own`` or the text already contains."""
     text = error.detail or error.code
     if text in own:
         return "" if error.pointer in own else error.pointer
@@ -130,7 +130,7 @@ def _text(members: dict[str, object], name: str) -> str:
 def parse_problem(
     status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = ""
 ) -> ProblemDetails:
-    """Return the problem in a body. A body that can't be read (HTML of a proxy, half a document) gives the status only.
+    """Return the problem in a body; only the status if the body can't be read (HTML of a proxy, an incomplete document).
 
     ``request_id``, ``code`` and ``content_type`` are headers; the first two apply if the body has no such member.
     """

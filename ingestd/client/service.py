@@ -100,7 +100,7 @@ class ServiceClient:
         self._may_compress = compress and not is_loopback(parts.hostname or "")
         self._takes_gzip = False
 
-    # httpx is used from the first request on: a sync without changes does not need it.
+    # Created with the first request, because a sync without changes does not need httpx.
     @cached_property
     def _exchange(self) -> AsyncExchange:
         settings = httpx_settings(self._url, self._timeouts, self._options, verify=self._verify)
@@ -116,7 +116,7 @@ class ServiceClient:
         return FastExchange(self._builder, self._parser, transport)
 
     def prepare(self) -> None:
-        """Create the HTTP client now instead of with the first request, for work with a limited time."""
+        """Create the HTTP clients now and not with the first request, so that work with a time limit need not wait."""
         self._small  # noqa: B018 - a cached property, and so is the exchange that it may use
         self._exchange  # noqa: B018
 
@@ -158,7 +158,7 @@ class ServiceClient:
         return await self._small.send(_read_as(ServiceMethods.get_sink.build(workspace, sink), _SINK))
 
     async def has_sink(self, workspace: str, sink: str) -> ServiceResponse[None]:
-        """Ask whether the service has a sink. The response is without entries if the service knows conditions (contract G17)."""
+        """Ask whether the service has a sink. With support for If-None-Match, it responds without entries (contract G17)."""
         request = ServiceMethods.get_sink.build(workspace, sink, if_none_match="*")
         asked: Request[None] = _read_as(request, lambda _body, _headers: None)
         return await self._small.send(replace(asked, accepts_unchanged=True))
@@ -172,9 +172,9 @@ class ServiceClient:
         *,
         rows_at_once: int = 50_000,
     ) -> ServiceResponse[int]:
-        """Pass a sink's entries to ``take``, made by ``make`` (`row_of`, `signed_row_of`), and return their number.
+        """Convert a sink's entries with ``make`` (`row_of`, `signed_row_of`), pass them to ``take``, and return their number.
 
-        Memory: ``rows_at_once`` rows and one network chunk. Rows that were passed before a failure stay passed.
+        Memory: ``rows_at_once`` rows and one network chunk. Rows that were passed before a failure are not taken back.
         """
         stream, rows, count, api_key = SinkStream(make), list[T](), 0, self._key.current()
         request, started = ServiceMethods.get_sink.build(workspace, sink), self._parser.clock()
@@ -189,8 +189,8 @@ class ServiceClient:
                 stream.finish()
         except ServiceError as error:
             if error.status == _UNAUTHENTICATED and self._key.current() != api_key:
-                # A lane repeats a refused request. A reading of a sink is not repeated, and this may be the first request for
-                # days.
+                # A lane repeats a refused request with the new key. Nothing else repeats the reading of a sink, and this may be
+                # the first request for days.
                 return await self.read_sink(workspace, sink, take, make, rows_at_once=rows_at_once)
             return error.response
         if rows:
@@ -212,9 +212,9 @@ class ServiceClient:
         return await self._write(_read_as(request, _SINK, check), self._exchange)
 
     async def fence(self, workspace: str) -> ServiceResponse[None]:
-        """Have a service with a writer fence refuse every earlier request to the workspace (service contract M11).
+        """Make a service with a writer fence refuse every earlier request to the workspace (service contract M11).
 
-        The request is a write that changes nothing: the outcome has the remedy "missing".
+        The request is a write to a sink that does not exist. So it changes nothing, and the remedy is "missing".
         """
         return await self._write(ServiceMethods.update_sink.build(workspace, str(uuid.UUID(int=0))))
 
@@ -227,16 +227,16 @@ class ServiceClient:
     async def create_entry(
         self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
     ) -> ServiceResponse[EntrySummary]:
-        """Create an entry. ``body``: ``{"key","value","dataType"}``, and ``origin`` if the service takes it."""
+        """Create an entry. ``body``: ``{"key","value","dataType"}``, and ``origin`` if the service accepts it."""
         request = ServiceMethods.create_entry.encoded(body, workspace, sink, idempotency_key=idempotency_key)
         return await self._write(_about_entry(request, key))
 
     async def mass_update_entry(
         self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
     ) -> ServiceResponse[EntrySummary]:
-        """Replace an entry's value by the mass update of the interface document, which has a key and a value only.
+        """Replace an entry's value by the mass update of the interface document, which has only a key and a value.
 
-        ``body``: ``{"key","value"}``, and ``origin`` if the service takes it.
+        ``body``: ``{"key","value"}``, and ``origin`` if the service accepts it.
         """
         request = ServiceMethods.mass_update_entry.encoded(body, workspace, sink, idempotency_key=idempotency_key)
         return await self._write(_about_entry(request, key))
@@ -256,11 +256,11 @@ class ServiceClient:
     async def mass_update(
         self, workspace: str, sink: str, *, body: bytes, items: int, idempotency_key: str, partial: bool = False
     ) -> ServiceResponse[BulkResult]:
-        """Update in bulk (service contract M3, M8). The service has to announce that it accepts this.
+        """Update in bulk (service contract M3, M8). Only for a service that announces bulk updates.
 
         ``body``: a JSON array of ``items`` items, or an object with ``entries`` and ``origins``. ``partial``: the service
-        stores the valid items, and responds with the result of each; otherwise it stores all or none, and responds with
-        counts.
+        stores the valid items, and responds with the result of each item. Otherwise it stores all items or none, and responds
+        with counts.
         """
 
         def check(result: BulkResult) -> None:

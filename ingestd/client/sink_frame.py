@@ -1,4 +1,4 @@
-"""The entries of a sink as a frame: flat columns with a type each."""
+"""The entries of a sink as a frame with flat, typed columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def entries_frame(entries: Iterable[Entry], *, numeric: Collection[str]) -> pl.DataFrame:
-    """Return the entries with the columns of `SCHEMA`. ``numeric``: the data types with values that are numbers."""
+    """Return the entries with the columns of `SCHEMA`. ``numeric``: the data types of entries with numeric values."""
     rows = [
         (
             one.key,
@@ -68,7 +68,7 @@ def pandas_frame(frame: pl.DataFrame) -> Any:
 
 
 def _number(text: str | None) -> float | None:
-    """Return the nearest number of 64 bits; None for another text, and for a number out of its range."""
+    """Return the nearest 64-bit floating-point number; None if the text is no number, or the number is out of range."""
     exact = decimal_of(text) if text is not None else None
     if exact is None:
         return None

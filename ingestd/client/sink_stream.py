@@ -57,7 +57,7 @@ class SinkStream(Generic[T]):
         if not self._complete or not self._had_entries:
             raise UnreadableBody("the body ended before the sink did")
 
-    # Each method below yields whenever it needs more text, and continues at `_at` after `feed` has appended some.
+    # Each method below yields whenever it needs more text, and continues at `_at` after `feed` has appended text.
 
     def _sink(self) -> Generator[None]:
         yield from self._expect("{")
@@ -82,9 +82,7 @@ class SinkStream(Generic[T]):
                 raise UnreadableBody("an entry is no object")
             entry = yield from self._value()
             self._found.append(self._make(entry))
-            if (
-                self._text[self._at] == ","
-            ):  # this is nearly always the case; a value is complete only before another character
+            if self._text[self._at] == ",":  # nearly always; a value is complete only if a character follows
                 self._at += 1
             else:
                 yield from self._separator("]")

@@ -20,9 +20,9 @@ async def permit_at_once() -> None:
 class RisingWriter:
     """A writer with an attempt that rises when a request may take effect later.
 
-    ``on_behind`` is called with the newest rank of the service if another process has that rank: the caller's state is then
-    older than the data of the service. The call precedes the first repeated write to a workspace.
-    ``permit`` is awaited before each write. All methods belong to the event loop's thread.
+    If another process has raised the rank in the service, ``on_behind`` is called with this rank before the refused write is
+    repeated: the caller's state is then older than the data of the service. ``permit`` is awaited before each write. Call all
+    methods on the event loop's thread.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""What the commands do beside the running daemon, or without it. Only `ingestd.cli` imports this package."""
+"""The logic of the commands, for `ingestd.cli`, the pages of `ingestd.web`, and Python programs."""

@@ -1,6 +1,6 @@
 """Checks of `ingestd check`: whether the state file, the sources and the service are usable.
 
-Nothing is changed, except that a connector may store its certificate.
+The checks change nothing, except that a connector may store its certificate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_configuration(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Report that the file was read, and unusual settings in it."""
+    """Report that the configuration file was read, and its unusual settings."""
     pipelines = counted(len(configuration.settings.pipelines), "pipeline")
     sentence = f"{configuration.path} has no mistake: {pipelines}."
     yield CheckFinding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence))
@@ -55,7 +55,7 @@ def check_access(configuration: Configuration) -> Iterator[CheckFinding]:
 
 
 def _check_state(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Check that this process can use the state file and that it is not damaged, within ``STATE_SECONDS``."""
+    """Check within ``STATE_SECONDS`` that this process can use the state file, and that the file is not damaged."""
     for found in examine(configuration.settings.state, seconds=STATE_SECONDS):
         outcome: Literal["passed", "failed", "skipped"] = (
             "failed" if found.error else "skipped" if found.outdated else "passed"
@@ -65,7 +65,7 @@ def _check_state(configuration: Configuration) -> Iterator[CheckFinding]:
 
 
 def _check_held_runs(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Report each held run, because its partition delivers nothing until it is approved, discarded or replaced."""
+    """Report each held run, because its partition delivers nothing until the run is approved, discarded or replaced."""
     if state_exists(configuration.settings.state):
         with observe(configuration) as mirror:
             for held in mirror.held_runs():
@@ -74,7 +74,7 @@ def _check_held_runs(configuration: Configuration) -> Iterator[CheckFinding]:
 
 
 def _check_values(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Report each value that is the same text for all records, because it may be meant as an expression."""
+    """Report each value without a field, because the user may have intended an expression."""
     for pipeline in configuration.settings.pipelines:
         for spec in pipeline.entries:
             if spec.value and not parse_template(spec.value).fields:
@@ -88,7 +88,7 @@ def _check_values(configuration: Configuration) -> Iterator[CheckFinding]:
 
 
 def _check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Read the files of lookups, and let each pipeline's connector check its access. Blocks until a database server responds."""
+    """Read the lookup files, and check the access of each pipeline's connector. Blocks until a database server responds."""
     for pipeline in configuration.settings.pipelines:
         connector: Connector | None = None
         try:
@@ -121,7 +121,7 @@ def _failed(pipeline: str, error: Exception) -> CheckFinding:
 
 
 async def check_service(configuration: Configuration) -> AsyncIterator[CheckFinding]:
-    """Check that the service responds, accepts the key and shows each workspace of the pipelines."""
+    """Check that the service responds and accepts the key, and that the key can read each workspace of the pipelines."""
     async with connect_service(configuration.settings) as client:
         response = await client.list_workspaces()
         if response.value is None:

@@ -1,4 +1,4 @@
-"""Execution of a command that changes the state: by the running daemon, else in this process."""
+"""Execution of a command that changes the state: by the running daemon, or in this process if no daemon runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 def execute(configuration: Configuration, request: Request, kind: type[T]) -> tuple[T, bool]:
-    """Execute a request with a response of a ``kind``. Return the response, and whether a daemon executed it. Blocks.
+    """Execute a request. Return the response, which has the type ``kind``, and whether a daemon executed the request. Blocks.
 
-    Without a daemon, entries that a repair makes pending are delivered before this function returns. Retried entries are left
-    to the next run or sync. Events of this process are logged; a daemon logs its own.
+    Without a daemon, entries that a repair makes pending are delivered before this function returns. The next run or sync
+    delivers retried entries. This process logs its events; a daemon logs its own events.
 
     Raises:
         MirrorError: there is no state file, it can't be used, or a process without a socket (such as a sync) holds it.

@@ -1,7 +1,7 @@
-"""The event loop of the daemon: uvloop, because a request costs half the CPU time of the standard library's loop.
+"""The event loop of the daemon: uvloop, because a request needs half as much CPU time as on the standard library's loop.
 
-The memory settings of the process are changed for long work, too. `run_in_thread` is for the process of another program, and
-changes no setting.
+`run_to_end` also changes the memory settings of the process for long work. `run_in_thread` runs in the process of another
+program, and changes no setting.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ import uvloop
 
 T = TypeVar("T")
 
-# By default Python looks for reference cycles after 700 new objects, which is every few dozen requests; almost no cycles are
-# found.
+# By default, Python searches for cycles of references after 700 new objects: every few dozen requests. It finds almost none.
 _COLLECTED_OBJECTS: Final = 20_000
 _SWITCH_SECONDS: Final = 0.0005
-"""After this time a thread gives the interpreter to another thread: Python's default of 5 ms is half of the time to deliver a
-file."""
+"""The interval after which a thread releases the interpreter. Python's default, 5 ms, is half of the time to deliver a file."""
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
@@ -65,14 +63,14 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         except KeyboardInterrupt:
             started.wait()
             for call in cancel:
-                with suppress(RuntimeError):  # the loop is closed, because the work has ended meanwhile
+                with suppress(RuntimeError):  # the work has ended, so the loop is closed
                     call()
             raise
 
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for reference cycles less often during the block."""
+    """Search for reference cycles less often during the block."""
     before = gc.get_threshold()
     gc.set_threshold(_COLLECTED_OBJECTS, *before[1:])
     try:
@@ -83,7 +81,7 @@ def _rare_collections() -> Iterator[None]:
 
 @contextmanager
 def _short_turns() -> Iterator[None]:
-    """Have threads wait less for each other during the block."""
+    """Shorten the time that threads wait for each other during the block."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
@@ -97,12 +95,10 @@ _ARENA_MAX = -8
 
 
 def share_heap() -> bool:
-    """Let all threads share one heap of the C library, until the process ends.
+    """Let all threads share one heap of the C library until the process ends. Call this function before other threads start.
 
-    Return False if this library has no such setting.
-
-    By default each thread gets its own heap, which keeps its freed memory (decision record 0026). Call it before other threads
-    begin.
+    By default, each thread has its own heap, which keeps freed memory (decision record 0026). Return False if the library does
+    not have the setting.
     """
     try:
         choose = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""Checks of the machine by `ingestd doctor`: versions, disk, clock, limits and the modes of files. Nothing is changed."""
+"""Checks of the machine by `ingestd doctor`: versions, disk, clock, limits and file modes. The checks change nothing."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ingestd.sdk import Step
 from ingestd.settings.loader import secret_texts
 
 FREE_BYTES = 256 << 20
-"""With less space beside the state file, `doctor` reports it: SQLite's log may grow to 64 MiB, and a reading is staged."""
+"""The minimum free space for the state file: SQLite's WAL may grow to 64 MiB, and each reading is staged."""
 DESCRIPTORS = 1024
 WATCHES = 8192
-"""Linux reserves less than this for an account only on small machines; a watch is needed for each folder of a tree."""
+"""The minimum number of watches. Each folder of a tree needs a watch. Linux has a lower default only on small machines."""
 
 _INOTIFY = Path("/proc/sys/fs/inotify")
 _TIMEX_BYTES = 256  # struct timex of adjtimex(2) has 208 bytes on 64-bit Linux
@@ -32,7 +32,7 @@ _SECRET_FILE = re.compile(r"(?<!\$)\$\{file:([^}]+)\}")
 
 
 def check_machine(configuration: Configuration, *, inotify: Path = _INOTIFY) -> Iterator[CheckFinding]:
-    """Check what a configuration needs of this machine. ``inotify``: the kernel's folder of limits."""
+    """Check what a configuration needs from this machine. ``inotify``: the kernel's folder with the limits of inotify."""
     yield _finding("versions", "passed", f"{_versions()}.")
     yield _disk(configuration.settings.state)
     yield _clock()
@@ -110,7 +110,7 @@ def _modes(configuration: Configuration) -> Iterator[CheckFinding]:
     """Report files with secrets or values that other accounts can read."""
     text = configuration.path.read_text(encoding="utf-8")
     private = {configuration.settings.state: "It contains values"}
-    # The address of a SQLite file is masked in the log like every address of a database, but has no password.
+    # The log masks the address of a SQLite file like every database address, but this address has no password.
     if any(secret in text and not secret.startswith("sqlite:") for secret in secret_texts(configuration.settings)):
         private[configuration.path] = "It contains a secret"
     for name in _SECRET_FILE.findall(text):

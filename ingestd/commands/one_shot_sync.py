@@ -30,7 +30,7 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
 
     ``delivered``: entries written by this run. ``pending``: pending entries of all sinks, except entries of paused pipelines.
     ``rejected``: rejected records and entries of the selected pipelines, by this run or an earlier one. ``held``: held runs of
-    the selected pipelines. ``paused``: selected pipelines that are paused, so they were not read. ``stuck``: sinks with a
+    the selected pipelines. ``paused``: selected pipelines that were not read because they are paused. ``stuck``: sinks with a
     blocker that a person must remove. ``interrupted``: a signal's name, ``timeout`` or empty.
     """
 
@@ -45,7 +45,7 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failures(self) -> tuple[tuple[str, str], ...]:
-        """Pipeline and sentence of each source, file or table that could not be read; each pair once."""
+        """Pipeline and sentence for each source, file or table that could not be read, without duplicates."""
         pairs = [
             (one.pipeline, sentence)
             for one in self.passes
@@ -56,7 +56,7 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code: an unread source takes precedence over pending entries; both precede what a person decides."""
+        """The exit code by precedence: an unread source, pending entries, a held run or pause, rejections."""
         if any(one.away or one.broken for one in self.passes):
             return ExitCode.SOURCE_FAILED
         if self.pending or self.interrupted:
@@ -77,19 +77,19 @@ async def sync(
 ) -> SyncReport:
     """Read the sources of ``names`` once, wait for files that are about to be stable, and deliver all pending entries.
 
-    ``passes``: the reports of passes that are stored already. With them, no source is read, and no
-    sink is compared with its sources. ``own_process`` False: it runs within another program, so it handles no signal and has no
-    deadline after which the process ends; cancel it instead.
+    ``passes``: the reports of passes that are already stored. With such reports, no source is read, and no sink is compared
+    with its sources. ``own_process`` False: the sync runs within another program. It then handles no signal, and no deadline
+    ends the process; cancel the sync instead.
 
-    Ends early at a signal and after ``timeout_seconds``. It also ends if all pending entries are blocked until a person acts,
-    for example because the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
+    The sync ends early at a signal, after ``timeout_seconds``, or if all pending entries are blocked until a person acts, for
+    example because the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
 
     Raises:
         MirrorError: the state file can't be used, or became unusable.
     """
     delivered = 0
     if timeout_seconds is not None:
-        complete_imports()  # the timeout is for the work
+        complete_imports()  # the timeout excludes the imports
 
     def count(event: Event) -> None:
         nonlocal delivered

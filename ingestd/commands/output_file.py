@@ -1,4 +1,4 @@
-"""Files that commands write: each file is complete, or has its former content."""
+"""Files that commands write atomically: a file has either its complete new content or its earlier content."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import BinaryIO, TextIO
 from ingestd.core.errors import IngestdError
 
 _BEGINNING = 11
-"""The first bytes of the new content, which identify a file of the same kind, such as a plan."""
+"""The number of bytes at the beginning of a file that identify its kind, such as a plan."""
 
 
 class OutputUnwritable(IngestdError):
-    """A file that a command was to write can't be written; the sentence has the reason."""
+    """A command can't write a file; the sentence has the reason."""
 
 
 def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
     """Write a file with mode 0600, because it contains values or secrets.
 
-    ``replace``: a file that begins like the new one is replaced, such as a former plan. Any other file that exists is an error.
+    ``replace``: an existing file that is empty or begins like ``content`` is replaced. Any other existing file is an error.
 
     Raises:
-        OutputUnwritable: it can't be written, or another file has its name.
+        OutputUnwritable: the file can't be written, or an existing file must not be replaced.
     """
     try:
         if replace:
@@ -38,7 +38,7 @@ def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
                 file.write(content)
         except BaseException:  # also an interrupt
             if not replace:
-                path.unlink(missing_ok=True)  # it is empty
+                path.unlink(missing_ok=True)  # the empty file that was created above
             raise
     except FileExistsError as error:
         raise OutputUnwritable(f"{path} exists, and is not overwritten. Name another file.") from error
@@ -56,12 +56,12 @@ def _require_alike(path: Path, beginning: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Open a file that replaces ``path`` at the end of the block, with the same mode. After an exception it is removed.
+    """Open a new file that replaces ``path`` at the end of the block. It gets the mode of the file that it replaces.
 
-    A device or a pipe, such as ``/dev/null``, is not replaced: the block writes to it.
+    After an exception, the new file is removed. The block writes directly to a device or pipe, such as ``/dev/null``.
 
     Raises:
-        OutputUnwritable: it can't be written.
+        OutputUnwritable: the file can't be written.
     """
     target = path.resolve()
     try:
@@ -76,16 +76,16 @@ def replacing(path: Path) -> Iterator[TextIO]:
             try:
                 yield text
             finally:
-                text.detach()  # flushes it
+                text.detach()  # flushes the text
     except OSError as error:
         raise OutputUnwritable(f"{path} can't be written: {error.strerror or error}.") from error
 
 
 @contextmanager
 def _hidden_file(target: Path, mode: int) -> Iterator[BinaryIO]:
-    """Open a new hidden file beside ``target`` that replaces it at the end of the block. After an exception it is removed.
+    """Open a new hidden file in the folder of ``target``, and replace ``target`` by this file at the end of the block.
 
-    A file or link that already has the hidden name is removed, and never followed. The umask applies to ``mode``.
+    After an exception, the new file is removed. An old file or link of its name is removed, never followed. The umask applies.
     """
     hidden = target.with_name(f".{target.name}.part")
     hidden.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ OpenReader: TypeAlias = Callable[[], AbstractContextManager[Observer]]
 NOTES = ("_reason", "_field", "_file", "_row", "_number")
 _PAGE = 1_000
 _RECORDS = 2_000
-"""The number of rejections that are read at once with their columns."""
+"""The number of rejections that are read together with their columns."""
 
 
 class SeveralTables(IngestdError):
@@ -32,11 +32,11 @@ class SeveralTables(IngestdError):
 
 
 class ColumnAdded(IngestdError):
-    """A record was rejected again during the export, with a column that the written header does not have."""
+    """During the export, a record was rejected again with a column that is not in the written header."""
 
 
 def iter_rejections(reader: Observer, selection: Selection) -> Iterator[Rejection]:
-    """Yield the selected rejections that exist now, oldest first. Memory is bounded by a page of them."""
+    """Yield the selected rejections that exist now, oldest first. Memory is bounded by one page of rejections."""
     for page in _rejection_pages(lambda: nullcontext(reader), selection, newest=reader.newest()):
         yield from page
 
@@ -53,16 +53,16 @@ def _rejection_pages(open_reader: OpenReader, selection: Selection, *, newest: i
 class RejectionExport:
     """An export of selected rejections as CSV or NDJSON.
 
-    Each page has a separate read transaction. One transaction for the whole export would keep the WAL of the state file from
-    being reset for as long as the receiver takes. The consequences for changes during the export:
+    Each page has a separate read transaction. With one transaction for the whole export, a slow receiver would prevent the
+    reset of the state file's WAL. The consequences for changes during the export:
 
     - Rejections that are added are not exported, so the export ends.
     - Rejections that are dropped or corrected before their page is read are not exported.
-    - A record that is rejected again, and keeps its number, is exported in its state at the reading of its page.
+    - If a record is rejected again under the same number, the export has its state at the time when its page is read.
 
-    ``open_reader`` opens the state file for one page of text; nothing is open between two pages. ``written``: the number of
-    exported records so far. ``without_record``: the number of rejections without a record so far. The mirror keeps no record
-    for an entry that the service refused, or for a whole file.
+    ``open_reader`` opens the state file for one page of text; the file is closed between pages. ``written``: the number of
+    records that were exported so far. ``without_record``: the number of rejections without a record so far. The mirror keeps no
+    record for an entry that the service refused, or for a rejected file.
     """
 
     def __init__(self, open_reader: OpenReader, selection: Selection, form: ExportFormat) -> None:
@@ -75,12 +75,12 @@ class RejectionExport:
     def pages(self) -> Iterator[str]:
         """Yield the text in pages, which may be empty. Memory is bounded by the records of a page.
 
-        The header of CSV has the columns of all records, so these are read twice. Empty pages are yielded meanwhile: a caller
-        that shares its thread can do other work.
+        The CSV header has the columns of all records, so the records are read twice. During the first reading, empty pages are
+        yielded so that the caller can do other work between them.
 
         Raises:
-            SeveralTables: the form is csv and the records come from several pipelines. Only empty pages were yielded.
-            ColumnAdded: the form is csv; the yielded text is incomplete.
+            SeveralTables: the form is csv, and the records come from several pipelines. Only empty pages were yielded.
+            ColumnAdded: the form is csv, and the yielded text is incomplete.
         """
         with self._open_reader() as reader:
             newest = reader.newest()

@@ -1,4 +1,4 @@
-"""The comparison of a mapping with the fields of the files and tables that exist now, for `ingestd check`."""
+"""The comparison, for `ingestd check`, of a mapping's fields with the fields of current files and tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_fields(
 ) -> Iterator[Step]:
     """Yield the ``steps`` of a connector's check, and then a step on whether a sample has the fields that the mapping names.
 
-    A step with fields is a sample. Otherwise the files of the source are read if no step failed; other sources have no sample.
+    A step with ``fields`` is a sample. Without such a step, the first files of the source are read if no step failed.
     """
     outcomes, has_sample = set[str](), False
     for step in steps:
@@ -79,7 +79,7 @@ def _check_partition(
 def _absent(batch: Batch, fields: AbsentFields, mapping: Mapping | None) -> str:
     """Return the sentence about an absent field; empty: no field is known to be absent.
 
-    ``mapping``: the mapping of the records themselves.
+    ``mapping``: the mapping of the records; None if the pipeline groups its records.
     """
     try:
         absent = fields.add(batch)

@@ -1,4 +1,4 @@
-"""The present record of an entry in its source, and the steps from the record to the value. Nothing is written."""
+"""The current record of an entry in its source, and the mapping steps from the record to the value. Writes nothing."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ from ingestd.sdk import Connector, Holds, Locates, ReadsCopies
 from ingestd.settings.model import PipelineSettings
 
 RecordState: TypeAlias = Literal["same", "changed", "missing", "unreadable"]
-"""``same``: the record that produced the value. ``changed``: another record is at its position. ``missing``: there is no
-record. ``unreadable``: the source can't be read now, or this process can't read it."""
+"""``same``: the record that produced the value was found. ``changed``: the entry's position now has another record.
+``missing``: there is no record. ``unreadable``: the source can't be read now, or not by this process."""
 
 _KEYS_SHOWN = 3
-_MAPPING_CHANGED = "The mapping or one of its lookups has changed since:"
+_MAPPING_CHANGED = "The mapping or a lookup has changed since the reading:"
 
 
 class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of an entry.
+    """The current record of an entry, and its mapping. `ingestd trace --steps --json` uses the names of the members.
 
-    ``position``: the present position of the record. ``sentences``: the differences from the stored value, for people.
-
-    ``record`` has all fields, ``facts`` the facts that the mapping uses. ``value``: the value that the record gives now; None if
-    it makes no entry with the key. The names of the members are part of the output of `ingestd trace --steps --json`.
+    ``position``: the current position of the record. ``record``: all fields. ``used``: the fields that the mapping uses.
+    ``facts``: the facts that the mapping uses. ``value``: the value that the mapping now gives; None if it makes no entry with
+    the key. ``sentences``: the differences from the stored value, for people.
     """
 
     state: RecordState
@@ -58,9 +57,9 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Search(msgspec.Struct, kw_only=True):
-    """``same``: the record with the row hash of the entry. ``at``: the record at its position.
+    """The result of a search. ``same``: the record with the entry's row hash. ``at``: the record at the entry's position.
 
-    ``refusal``: why the record at the position is rejected. ``failure``: why the source can't be read.
+    ``refusal``: why the record at this position is rejected. ``failure``: why the source can't be read.
     """
 
     same: _Found | None = None
@@ -71,9 +70,9 @@ class _Search(msgspec.Struct, kw_only=True):
 
 
 def read_source_record(configuration: Configuration, origin: EntryOrigin) -> SourceRecord:
-    """Read the source of an entry until its record, and map the record step by step.
+    """Read the source of an entry until the entry's record is found, and map this record step by step.
 
-    A daemon may run meanwhile. Memory is bounded by the batches of the connector.
+    A daemon may run at the same time. Memory is bounded by the batches of the connector.
     """
     pipeline = next((one for one in configuration.settings.pipelines if one.name == origin.pipeline), None)
     if origin.removed or not origin.run:
@@ -141,7 +140,7 @@ def _read(
 
 
 def _live_batches(connector: Connector, name: str) -> Iterator[Batch]:
-    """Yield the whole partition; nothing if the source does not have it."""
+    """Yield all batches of the partition; none if the source does not have the partition."""
     if isinstance(connector, Holds) and not connector.holds(name):
         return
     partition, has_read = Partition(name=name), False
@@ -159,7 +158,7 @@ class _Searcher(msgspec.Struct, frozen=True, kw_only=True):
     origin: EntryOrigin
 
     def find(self, batches: Iterable[Batch]) -> _Search:
-        """Search the record by its row hash and by its position, until both are found or the reading fails."""
+        """Search for the entry's record by row hash and by position. Stop when both are found, or if the reading fails."""
         search = _Search()
         check = ContractCheck(self.contract) if self.contract is not None else None
         fields = AbsentFields(self.mapping, whole=True)
@@ -207,9 +206,9 @@ def _differences(
     *,
     is_alike: bool,
 ) -> Iterator[str]:
-    """Yield sentences on what the source now has instead of the record.
+    """Yield sentences on what the source now has instead of the entry's record.
 
-    ``is_alike``: the record was read with the present mapping.
+    ``is_alike``: the entry was made with the current mapping.
     """
     if live.failure:
         yield live.failure
@@ -237,7 +236,7 @@ def _differences(
 
 
 def _unlike(origin: EntryOrigin, made: RecordSteps | None, begin: str, end: str = "") -> Iterator[str]:
-    """Yield a sentence if the record does not give the stored value now."""
+    """Yield a sentence if the mapped record differs from the stored value."""
     if made is not None and (made.value, made.data_type) == (origin.value, origin.data_type):
         return
     if made is not None and made.refusal:
@@ -257,11 +256,11 @@ def _next_delivery(configuration: Configuration, origin: EntryOrigin) -> str:
 
 
 def _location(configuration: Configuration, connector: Connector, origin: EntryOrigin) -> str:
-    """Return a clause for after a colon: what happened to the partition."""
+    """Return what happened to the partition, as a clause that follows a colon."""
     with observe(configuration) as mirror:
         history = mirror.history(origin.pipeline, origin.partition)
     if history is None or history.cursor is None or not isinstance(connector, Locates):
-        return "its source was changed since"
+        return "its source has changed"
     return connector.describe_location(origin.partition, history.cursor)
 
 

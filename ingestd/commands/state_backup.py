@@ -10,7 +10,7 @@ from ingestd.mirror.sqlite import back_up_state, restore_state
 
 
 def back_up(configuration: Configuration, target: Path) -> int:
-    """Copy the state file and the kept files of the connectors to a new file. Return its size in bytes.
+    """Copy the state file and the kept files of the connectors to a new file. Return the size of the new file in bytes.
 
     Raises:
         MirrorError: see `back_up_state`.

@@ -1,4 +1,4 @@
-"""The state file as other processes than its daemon see it: its status, and the process that holds it."""
+"""The state file as seen by processes other than its daemon: the status, and the process that holds the file."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def observe(configuration: Configuration) -> Iterator[Observer]:
 
 
 def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:
-    """Return the pid of the process that holds the state file's lock, from the kernel's table of locks, or None.
+    """Return the pid of the process that holds the state file's lock, or None. Reads the kernel's table of locks.
 
-    If this process tried to take the lock, a daemon that starts at the same time would fail.
+    This process must not try to take the lock: a daemon that starts at the same time would fail.
     """
     lock_file = state.with_name(state.name + ".lock")
     try:
@@ -107,7 +107,7 @@ def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:
         major, minor, inode = words[5].split(":")
         if int(inode) != facts.st_ino:
             continue
-        # On some file systems (btrfs) stat returns another device number than the kernel's table: then compare the pid.
+        # On some file systems (btrfs), stat and the kernel's table have different device numbers, so compare the pid, too.
         if words[4] == written_pid or (int(major, 16), int(minor, 16)) == device:
             return int(written_pid) if written_pid.isdigit() else int(words[4])
     return None

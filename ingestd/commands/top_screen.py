@@ -1,4 +1,4 @@
-"""The screen of `ingestd top`: lines of text from two readings of the status. A pure rule."""
+"""The screen of `ingestd top`: lines of text from two readings of the status. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
-    """A status and when it was read, in seconds since the epoch."""
+    """A status. ``at``: when the status was read, in seconds since the epoch."""
 
     status: Status
     at: float
 
 
 def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, height: int | None = None) -> list[str]:
-    """Return the lines of a screen, each ``width`` cells wide at most; ``height`` lines at most, None: all.
+    """Return at most ``height`` lines (None: all lines), each at most ``width`` cells wide.
 
-    Columns need 40 cells; on a narrower screen the rest is cut off.
-
-    Rates are averages between the two readings. Without an earlier reading of the same daemon they are shown as a dash.
+    The columns need 40 cells; on a narrower screen, lines are cut off. Rates are averages between the two readings. Without an
+    earlier reading of the same daemon, rates are shown as a dash.
     """
     status, screen, width = now.status, width, max(width, _NARROWEST)
     daemon = f"runs (process {status['pid']})" if status["pid"] else "does not run"
@@ -56,7 +55,7 @@ def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, 
 
 
 class _Rates:
-    """Numbers per second between two readings of the same daemon."""
+    """Records and entries per second between two readings of the same daemon."""
 
     def __init__(self, now: StatusReading, before: StatusReading | None) -> None:
         is_same = before is not None and before.status["pid"] == now.status["pid"] and now.at > before.at
@@ -85,17 +84,17 @@ def _sinks(now: StatusReading, rates: _Rates, width: int) -> Iterator[str]:
     yield _row(width, "SINK", "STATE", ("ENTRIES/S", "REJECTED", "PENDING"))
     for one in now.status["sinks"]:
         name = f"{one['address']['name']} in {one['address']['workspace']}"
-        blocker = one["trouble"] if one["pending"] else None  # codespell:ignore trouble
+        blocker = one["blocker"] if one["pending"] else None
         state = "sending" if one["pending"] else "doubtful" if one["doubt"] else "ok"
         if blocker:
-            state = blocker["standing"]  # codespell:ignore standing
+            state = blocker["status"]
         yield _row(width, name, state, (rates.of("delivered", name), str(one["rejected"]), str(one["pending"])))
         if blocker:
             yield f"  for {_age(now.at - blocker['since'])}: {blocker['sentence']}"
 
 
 def _row(width: int, name: str, state: str, numbers: Sequence[str]) -> str:
-    """Return a line: a state of 12 cells, three numbers that are aligned to the right, and the name in the remaining width."""
+    """Return a line: the name in the remaining width, the state in 12 cells, and three numbers, aligned to the right."""
     rest = width - 12 - 3 * _NUMBER
     return (
         set_cell_size(terminal_line(name), rest - 1)

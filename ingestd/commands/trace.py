@@ -1,4 +1,4 @@
-"""`ingestd trace`: the origin of an entry in each sink, its former values, and the steps from its record to its value."""
+"""`ingestd trace`: an entry's origin in each sink, its former values, and the mapping steps from its record to its value."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ingestd.mirror.reports import FormerValue
 class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a sink. ``origin`` is None if the entry was removed. ``former``: its former values, the newest first.
 
-    ``source``: the record in its source; None if its reading was not requested. ``service``: the value that the last drift
-    check found in the service; None if it found no difference.
+    ``source``: the current record in the source; None if the source was not read. ``service``: the value that the last drift
+    check found in the service; None if the check found no difference.
     """
 
     workspace: str
@@ -30,7 +30,7 @@ class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trace_entry(configuration: Configuration, key: str, *, steps: bool) -> list[TracedEntry]:
-    """Return the entry ``key`` in every sink that has or had it. ``steps``: read its record from the source.
+    """Return the entry ``key`` of every sink that has or had it. ``steps``: read the entry's record from the source, too.
 
     ``key`` may be in any Unicode form.
 

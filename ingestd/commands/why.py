@@ -1,4 +1,4 @@
-"""`ingestd why`: find the partition of a path, and ask the daemon and the mirror about it."""
+"""`ingestd why`: find the partition of a path, and ask the daemon and the mirror about this partition."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from ingestd.settings.model import PipelineSettings
 class PartitionExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a file or partition of a pipeline waits, or what happened to it. ``partition``: the name that the pipeline uses.
 
-    ``waiting``: why it waits; empty if it does not wait. ``location``: where its file is now, such as ``it was archived as
-    done/a.csv``; empty if it has no file. The names of the members are part of `ingestd why --json`.
+    ``waiting``: why the partition waits; empty if it does not wait. ``location``: where the file is now, such as ``it was
+    archived as done/a.csv``; empty if the partition has no file. `ingestd why --json` uses the names of the members.
     """
 
     pipeline: str
@@ -80,7 +80,7 @@ def _names(connector: Connector | None, path: str, cwd: Path) -> list[str]:
 async def _explanation(
     configuration: Configuration, pipeline: PipelineSettings, connector: Connector | None, name: str
 ) -> PartitionExplanation:
-    """Return the explanation of one name. Its sentence is empty if neither the source nor the mirror knows it."""
+    """Return the explanation of one name. ``sentence`` is empty if neither the source nor the mirror knows the name."""
     history = _history(configuration, pipeline.name, name)
     if (held := _held_run(configuration, pipeline.name, name)) is not None:
         before = ""
@@ -133,9 +133,9 @@ def _history(configuration: Configuration, pipeline: str, name: str) -> History 
 def _partition_sentence(
     pipeline: str, name: str, explained: Explained, history: History | None, *, is_running: bool
 ) -> str:
-    """Return why a partition waits, or what happened to it; empty if neither the source nor the mirror knows it.
+    """Return why a partition waits, or what happened to it. Return an empty text for an unknown partition.
 
-    ``is_running``: whether a daemon runs. Without one, waiting partitions are not read.
+    ``is_running``: whether a daemon runs. Without a daemon, waiting partitions are not read.
     """
     read = history is not None and history.reading is not None
     if explained.waiting and (is_running or history is None or not history.failure):

@@ -1,7 +1,7 @@
 """The delay before the next attempt: exponential backoff with a cap and full jitter.
 
 Full jitter (Brooker, "Exponential Backoff And Jitter"): the delay is uniform between zero and a ceiling that doubles with
-each failure. So senders that failed at the same time do not retry at the same time.
+each failure. So senders that failed at the same time retry at different times.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _MAX_DOUBLINGS = 32
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """A backoff policy. ``base_seconds``: the ceiling after the first failure. ``cap_seconds``: the highest ceiling."""
+    """A backoff policy. ``base_seconds``: the ceiling after the first failure. ``cap_seconds``: the maximum of the ceiling."""
 
     base_seconds: float
     cap_seconds: float

@@ -23,11 +23,11 @@ from ingestd.core.backoff import Backoff
 FAILURES_TO_OPEN = 5
 
 Decision: TypeAlias = Literal["send", "probe", "wait"]
-"""send: the circuit is closed · probe: send one request for all lanes · wait: for the probe, or until it is due."""
+"""send: the circuit is closed · probe: send one request for all lanes · wait: a probe is in flight or not due yet."""
 
 
 class Breaker(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one service; times are monotonic seconds. ``until``: when a probe is due, None while closed."""
+    """The state of one service; times are monotonic seconds. ``until``: when a probe is due; None while closed."""
 
     failures: int = 0
     until: float | None = None
@@ -65,7 +65,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Breaker:
         """Return the state after a failure.
 
-        While open, only a failed probe makes the wait longer. Requests that were sent earlier do not change it.
+        While the breaker is open, only a failed probe makes the wait longer. Failures of other requests are ignored.
         """
         if self.is_open and not self.probing:
             return self

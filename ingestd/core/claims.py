@@ -16,9 +16,9 @@ from dataclasses import dataclass
 class FileClaim:
     """The files of one folder that a source reads.
 
-    ``patterns``: globs of file names, or with a slash, of paths below the folder. ``recursive``: files in sub-folders too,
-    except in folders that are ``excluded`` or have a name that begins with a dot. ``takes``: files are removed after they were
-    read. ``ignore_case``: the patterns ignore case.
+    ``patterns``: globs of file names, or, with a slash, of paths below the folder. ``recursive``: files in sub-folders too,
+    except in ``excluded`` folders and in folders with a name that begins with a dot. ``takes``: files are removed after they
+    were read. ``ignore_case``: the patterns ignore case.
     """
 
     folder: str
@@ -30,7 +30,7 @@ class FileClaim:
 
 
 class ClaimedFiles:
-    """All files that pipelines read, by the claims of their sources; a path is looked up fast."""
+    """Finds the pipelines that read a path, by the claims of their sources."""
 
     def __init__(self, claims: Iterable[tuple[str, FileClaim]]) -> None:
         self._claims: dict[str, list[tuple[str, FileClaim]]] = {}
@@ -39,7 +39,7 @@ class ClaimedFiles:
         self._matchers: dict[str, list[tuple[str, str, Callable[[str], object]]]] = {}
 
     def readers(self, path: str) -> frozenset[str]:
-        """Return the pipelines that read the file at this absolute path, in a folder with all links resolved."""
+        """Return the pipelines that read the file at this absolute path. All links in its folder must be resolved."""
         folder, _, name = path.rpartition("/")
         matchers = self._matchers.get(folder)
         if matchers is None:
@@ -47,10 +47,7 @@ class ClaimedFiles:
         return frozenset(pipeline for pipeline, below, matches in matchers if matches(below + name))
 
     def _matchers_for(self, folder: str) -> Iterator[tuple[str, str, Callable[[str], object]]]:
-        """Yield pipeline, path and patterns of each claim on the folder.
-
-        The path leads from the claimed folder to this folder.
-        """
+        """Yield pipeline, path and matcher of each claim on ``folder``. The path is from the claimed folder to ``folder``."""
         for above in _ancestors(folder):
             for pipeline, claim in self._claims.get(above, ()):
                 if (below := _below(folder, claim)) is not None:
@@ -68,7 +65,7 @@ def _ancestors(folder: str) -> Iterator[str]:
 
 
 def _below(folder: str, claim: FileClaim) -> str | None:
-    """Return the path of ``folder`` below the claim's folder, empty for the same one; None: the claim does not read it."""
+    """Return the path of ``folder`` below the claim's folder, empty if they are equal; None: the claim does not read it."""
     if folder == claim.folder:
         return ""
     above = claim.folder.rstrip("/") + "/"

@@ -20,10 +20,10 @@ _HOUR_24 = re.compile(r"\d{4}-?(\d\d-?\d\d|W\d\d(-?\d)?).24", re.ASCII | re.DOTA
 
 
 def parse_time(text: str) -> datetime:
-    """Return a date or time of ISO 8601. Hour 24 is no time: `datetime.fromisoformat` accepts it from Python 3.14 on.
+    """Parse an ISO 8601 date or date-time. Hour 24 is rejected, also in Python 3.14, where `datetime.fromisoformat` accepts it.
 
     Raises:
-        ValueError: the text does not have this form.
+        ValueError: the text is no such date or date-time.
     """
     if _HOUR_24.match(text):
         raise ValueError(f"'{text[:64]}' has the hour 24")
@@ -33,7 +33,7 @@ def parse_time(text: str) -> datetime:
 def seconds_of(text: str) -> float | None:
     """Return the seconds since the epoch of a date-time with an offset, of the years 1971 to 9998; None for any other text.
 
-    In another zone, a date-time of the first or the last year may be one of a year that `moment` can't show.
+    Years beyond these are excluded, because in another zone their date-times may be in a year that `moment` can't show.
     """
     try:
         at = parse_time(text)
@@ -43,7 +43,7 @@ def seconds_of(text: str) -> float | None:
 
 
 class _ShownZone:
-    """The zone of times for people. A daemon has UTC; a command sets the zone of its account."""
+    """The time zone in which times are shown. A daemon uses UTC; a command sets the zone of its user's account."""
 
     def __init__(self) -> None:
         self.of_process: tzinfo = UTC
@@ -54,7 +54,7 @@ class _ShownZone:
 
     @contextmanager
     def of_request(self, zone: tzinfo) -> Iterator[None]:
-        """Use another zone for the sentences that one request makes."""
+        """Use another zone in the sentences for one request."""
         token = self._of_request.set(zone)
         try:
             yield
@@ -66,5 +66,5 @@ shown_zone = _ShownZone()
 
 
 def moment(seconds: float, zone: tzinfo | None = None) -> str:
-    """Return a time for people with its zone: ``2026-11-21 07:30:12 UTC``. ``zone``: by default the zone of the command."""
+    """Return a time as text with its zone: ``2026-11-21 07:30:12 UTC``. ``zone``: `shown_zone` by default."""
     return datetime.fromtimestamp(seconds, zone or shown_zone.get()).strftime("%Y-%m-%d %H:%M:%S %Z")

@@ -1,4 +1,4 @@
-"""The profile of a sample's columns, from which `ingestd init` suggests entries. A pure rule."""
+"""The profile of a sample's columns, from which `ingestd init` suggests entries. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class ColumnProfile:
     def decimal_commas(self) -> Mapping[str, bool]:
         """Return the columns of numbers with a decimal comma, and whether points separate their thousands.
 
-        If a column proves that the source has decimal commas, and no column has a decimal point, all columns of numbers have
-        them.
+        If one column proves that the source has decimal commas, and no column has a decimal point, all columns of numbers are
+        returned.
         """
         numbers = {name: column for name, column in self._columns.items() if column.filled and column.has_comma_form}
         is_proven = any(column.has_proof for column in numbers.values())
@@ -76,9 +76,9 @@ class ColumnProfile:
         )
 
     def unclear_numbers(self, *, points: bool) -> Mapping[str, bool]:
-        """Return the other columns in which a mark may separate decimals or thousands, and whether it is a comma.
+        """Return the other columns with a mark that may separate decimals or thousands, and whether the mark is a comma.
 
-        ``points``: a point may separate thousands. It is clear if the source has another number with a decimal point.
+        ``points``: points are ambiguous, too, unless another number of the source proves that they separate decimals.
         """
         commas, may_group = self.decimal_commas(), points and not self._has_points
         return {

@@ -1,13 +1,12 @@
-"""The number of concurrent requests to a service: additive increase and multiplicative decrease, as pure rules.
+"""The number of concurrent requests to a service: additive increase and multiplicative decrease. Performs no I/O.
 
-Little's law estimates how many of the requests in flight wait in the service's queue. With ``n`` in flight, a latency of
-``now`` and a latency of ``base`` for an idle service, it is ``n * (1 - base / now)``. If few requests are in the queue, one
-more request is allowed; if many are, one fewer. (This is the rule of TCP Vegas; Brakmo and Peterson, 1995.) Responses are
-evaluated in rounds. A round has as many responses as requests are in flight, but at least five. So a single slow response
-decides nothing, and the limit changes at most once a round trip.
+Little's law estimates how many of ``n`` requests in flight wait in the service's queue: ``n * (1 - base / now)``, with the
+latency ``now`` and the latency ``base`` of an idle service. If few requests wait, the limit grows by one; if many wait, it
+shrinks by a tenth. (TCP Vegas has a similar rule; Brakmo and Peterson, 1995.) Responses are evaluated in rounds. A round has as
+many responses as the limit, but at least five. So one slow response has little effect, and the limit changes once per round.
 
-``base`` is the lowest mean of a round. It is measured again periodically with half as many requests in flight, so that it
-follows a service that has become slower or faster. A refusal (429, 5xx, a timeout) lowers the limit at once.
+``base`` is the lowest mean latency of a round. It is measured again periodically with half as many requests in flight, because
+a service can become slower or faster. A refusal (429, 5xx, a timeout) lowers the limit at once.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ MANY_QUEUED = 4.0
 """With at least this number of requests in the queue, the limit shrinks."""
 
 MIN_ROUND = 5
-"""The least number of responses in a round; the minimum of single latencies would be arbitrary."""
+"""The least number of responses in a round. The lowest mean of fewer latencies would be arbitrary."""
 
 DOWN_FOR_LATENCY = 0.9
 DOWN_FOR_REFUSAL = 0.7
 
 ROUNDS_BETWEEN_MEASUREMENTS = 40
-"""The rounds between two measurements of the base latency."""
+"""The number of rounds between two measurements of the base latency."""
 
 FAST_SECONDS = 0.005
-"""A service with this latency or less is not overloaded, whatever the ratio: such latencies arise in the sender."""
+"""A service with this latency or less is not overloaded: differences of such short latencies arise in the sender."""
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """The responses since the last change of the limit. ``reached``: as many requests as allowed were in flight."""
+    """The current round. ``responses``: a negative number of them is ignored first. ``reached``: the limit was reached."""
 
     responses: int = 0
     seconds: float = 0.0
@@ -45,8 +44,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 class Concurrency(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one service. The limit is at least 1 and at most ``at_most``.
 
-    ``base_seconds``: the latency of an idle service, None before it is measured. ``size``: the size in entries of the requests
-    that it was measured with; larger requests take longer. ``measuring``: this round has half as many requests in flight.
+    ``base_seconds``: the latency of an idle service; None before it is measured. ``size``: the entries in each request of this
+    measurement; larger requests take longer. ``measuring``: this round has half as many requests in flight.
     """
 
     at_most: int
@@ -64,7 +63,7 @@ class Concurrency(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, whole // 2) if self.measuring else whole
 
     def after_response(self, seconds: float, *, in_flight: int, size: int = 1) -> Concurrency:
-        """Return the state after a response with this latency, with ``in_flight`` requests including its own.
+        """Return the state after a response with this latency. ``in_flight`` includes the request of this response.
 
         Requests that are much smaller than usual are not counted. If requests become much larger, the measurement starts again.
         """
@@ -79,7 +78,7 @@ class Concurrency(msgspec.Struct, frozen=True, kw_only=True):
         """Return the state after a 429, a 5xx or a timeout. The refusals of one round count once."""
         if self.round.responses < 0:
             return replace(self, round=Round(responses=self.round.responses + 1))
-        # The requests in flight were sent under the former limit: their responses, good or bad, are not counted.
+        # The other requests in flight were sent under the former limit, so their responses are not counted.
         return replace(
             self,
             allowed=max(1.0, self.allowed * DOWN_FOR_REFUSAL),

@@ -1,7 +1,7 @@
-"""The contract of a source's columns: their names, types and filling. A pure rule.
+"""The contract of a source's columns: names, types, and which columns need a value. Performs no I/O.
 
-Types describe the text of a value: ``integer`` and ``decimal`` (without leading zeros, which belong to identifiers), ``date``
-(ISO 8601, with or without a time), and ``text``. An empty or missing value has every type.
+Types describe the text of a value: ``integer``, ``decimal``, ``date`` (ISO 8601, with or without a time), and ``text``. A
+number with leading zeros, such as ``007``, is an identifier and therefore ``text``. An empty or missing value has every type.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ PATTERNS: Mapping[ColumnType, str] = {
     "decimal": rf"^[+-]?({_WHOLE}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$",
     "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?$",
 }
-"""The form of the values of a type, from the narrowest type on; ``text`` has every form."""
+"""The regular expression of each type, the narrowest type first. ``text`` has none: it permits every value."""
 
 
 class ColumnContract(msgspec.Struct, frozen=True, kw_only=True):
-    """``filled``: every record has a value that is not empty. ``values``: the permitted values; empty: any."""
+    """The rules for one column. ``filled``: each record has a nonempty value. ``values``: the permitted values; empty: all."""
 
     type: ColumnType = "text"
     filled: bool = False
@@ -54,7 +54,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
         return "hold" in {self.new, self.missing, self.retyped}
 
     def digest_with(self, mapping: str) -> str:
-        """Return the digest of a mapping under this contract. If the contract changes, everything is read again."""
+        """Return a digest of the mapping's digest and this contract. If it changes, the whole source is read again."""
         text = json.dumps([mapping, msgspec.to_builtins(self, enc_hook=dict)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -71,14 +71,14 @@ class ContractCheck(msgspec.Struct):
     breaches: dict[str, str] = msgspec.field(default_factory=dict)
 
     def hold_reasons(self) -> tuple[str, ...]:
-        """Return why the contract holds the run, a sentence each; empty: the run is not held."""
+        """Return one sentence for each breach that holds the run, then advice; empty if the run is not held."""
         return (*self.breaches.values(), _RENEW) if self.breaches else ()
 
     def apply(self, batch: Batch) -> Batch:
-        """Return the batch; rows that break the contract are among its rejects.
+        """Return the batch with the rows that break the contract moved to its rejects.
 
         Raises:
-            SourceBroken: the contract rejects a reading with such columns.
+            SourceBroken: columns are new or missing, and the contract rejects a reading with this difference.
         """
         self._check_names(batch)
         bad: dict[int, tuple[str, str]] = {}
@@ -158,7 +158,7 @@ class ContractCheck(msgspec.Struct):
 
 
 class _Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule for values. ``breach`` returns the sentence that holds a run, without the column, from a row and its value."""
+    """A rule for values. ``breach`` gets the row and the value, and returns the sentence after "Column 'x'"."""
 
     setting: Literal["missing", "retyped"]
     sentence: str
@@ -171,7 +171,7 @@ _FILLED = _Rule(
     breach=lambda row, _: f"is empty in {row}",
 )
 
-_RENEW = "Until the contract permits this, a later reading with other values is held, too."
+_RENEW = "Until you change the contract to permit this, a later reading with different content is held, too."
 
 
 def _type_of(value: str) -> ColumnType:

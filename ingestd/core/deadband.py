@@ -1,4 +1,4 @@
-"""The dead-band: the maximum difference between a new number and the sent number at which the new number is not sent."""
+"""The dead-band: a new number is not sent if it differs from the sent number by at most this band."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def band_of(text: str) -> tuple[Fraction, bool] | None:
 
 
 def is_within_band(sent: str, read: str, band: str) -> bool:
-    """Return whether a read value differs from the sent one by at most the band. For texts that are not numbers, return False.
+    """Return whether the read value differs from the sent value by at most the band; False if one of them is no number.
 
-    A relative band is a part of the sent value.
+    A relative band is a fraction of the sent value.
     """
     old, new, size = _exact(sent), _exact(read), band_of(band)
     if old is None or new is None or size is None:

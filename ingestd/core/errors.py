@@ -6,10 +6,10 @@
       ConfigurationError      the configuration file is wrong: nothing runs (exit code 78)
       SourceError
         SourceUnavailable     the source is not reachable now: back off and retry
-          SourceUnmounted     its folder is an empty mount point: do the same, and report it in a metric of its own
+          SourceUnmounted     the source's folder is an empty mount point: do the same, and report it in a separate metric
         RecordUnreadable      one record cannot be read: reject it, read the next one
         SourceBroken          a partition or source cannot be read as configured: skip it, read the rest
-        AcknowledgeLater           the connector cannot acknowledge a partition yet: call it again later
+        AcknowledgeLater      the connector cannot acknowledge a partition yet: call it again later
       MirrorError
         MirrorBusy            another daemon uses the state file
         MirrorFull            no room now (full disk, I/O error, locked): pause reading, keep delivering, retry
@@ -49,7 +49,7 @@ class IngestdError(Exception):
 class Mistake(NamedTuple):
     """One mistake in a configuration file.
 
-    ``line`` and ``column`` count from 1. They are 0 if the mistake has no position in the file, such as a missing file.
+    ``line`` and ``column`` count from 1. They are 0 if the mistake has no location in the file, for example a missing file.
     """
 
     file: str
@@ -90,19 +90,19 @@ class SourceUnavailable(SourceError):
 
 
 class SourceUnmounted(SourceUnavailable):
-    """The share that holds the source's folder is not mounted. The content of the folder at its mount point proves nothing."""
+    """The share with the source's folder is not mounted, so files that are missing in its mount point were not removed."""
 
 
 class RecordUnreadable(SourceError):
     """One record cannot be read: the runtime rejects it with its position and ``reason``, and the reading continues.
 
-    A generator ends when it raises, so `Connector.read` yields this error instead of raising it; a batch must follow.
-    The ``parse`` function of `pack` raises it. If it is raised out of `Connector.read`, the whole partition is rejected.
+    A generator ends when it raises, so `Connector.read` must yield this error; a batch must follow. If `Connector.read` raises
+    it, the whole partition is rejected. The ``parse`` function of `pack` raises this error.
 
-    ``reason`` is a sentence. ``position`` may be omitted in ``parse``, where `pack` knows it. ``field`` names the field that
-    the reason is about (empty: the whole record). ``record`` holds the record's text by field, else ``{"text": …}``. With
-    ``field`` and ``record``, the key of the record is known, and a snapshot with ``deletes="remove"`` keeps its entry. Without
-    them, such a snapshot removes no entry.
+    ``reason`` is a sentence. ``position`` may be omitted in ``parse``, because `pack` knows it. ``field`` names the field with
+    the fault (empty: the whole record). ``record`` holds the record's texts by field, or ``{"text": …}`` if the fields are
+    unknown. With ``field`` and ``record``, the key of the record is known, and a snapshot with ``deletes="remove"`` keeps the
+    record's entry. Without them, such a snapshot removes no entry at all.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class RecordUnreadable(SourceError):
 
 
 class SourceBroken(SourceError):
-    """The source or partition cannot be read as configured, until a person acts; a column is missing, for example."""
+    """The source or partition cannot be read as configured until a person acts; for example, a column is missing."""
 
 
 class AcknowledgeLater(SourceError):
-    """The connector cannot acknowledge a partition yet, because of the rest of its group; the runtime calls it again later."""
+    """A partition can't be acknowledged yet, because other members of its group can't. The runtime calls the method again."""
 
 
 class MirrorError(IngestdError):
@@ -151,7 +151,7 @@ class MirrorFull(MirrorError):
 class MirrorCorrupt(MirrorError):
     """The file is damaged, or belongs to another program: the daemon stops and changes nothing.
 
-    ``fact``: a sentence with the file and its damage. ``advice``: what to do if it is the state file in use.
+    ``fact``: a sentence that names the file and its damage. ``advice``: what to do if the file is the state file in use.
     """
 
     def __init__(self, fact: str, advice: str = "") -> None:
@@ -164,12 +164,12 @@ class MirrorNewer(MirrorError):
 
 
 class MirrorOutdated(MirrorError):
-    """The state file has an older layout or no tables yet. The next start of the daemon or a sync changes that."""
+    """The state file has an older layout or no tables. The next start of the daemon, or the next sync, updates the file."""
 
 
 class RunNotHeld(IngestdError):
-    """The run cannot be approved or discarded. The message says why."""
+    """The run cannot be approved or discarded. The message states why."""
 
 
 class NotRolledBack(IngestdError):
-    """The runs cannot be rolled back. The message says why."""
+    """The runs cannot be rolled back. The message states why."""

@@ -1,4 +1,4 @@
-"""The rule that holds a run with an effect that is probably a mistake of its source."""
+"""The guard: the rule that holds a run if its effect is probably caused by a mistake in its source."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ingestd.core.record import Deletes
 from ingestd.core.unit_factors import FACTORS, POWER_OF_TEN
 
 EXAMPLES = 3
-"""Number of entries that a reason shows."""
+"""The maximum number of entries that a reason shows."""
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a pipeline's runs: a run is held at the limit or beyond. None or False switches a check off.
+    """The limits for a pipeline's runs. A run that reaches a limit is held. None or False disables a check.
 
-    ``removed_percent`` and ``changed_percent`` relate to the entries that the partition had before the run, and
-    ``factors_percent`` to the entries with a nonzero number, and to the entries among them that the run changes: the share that
-    one factor has multiplied. A percentage applies if there are at least ``minimum`` such entries. ``empty``: a reading without
-    any record. ``types``: an entry changes its data type.
+    ``removed_percent``, ``changed_percent``: the share of the partition's entries that the run removes or changes.
+    ``factors_percent``: the share of numbers that one factor multiplies, of all nonzero numbers or of the changed numbers. A
+    share is checked only if the whole has at least ``minimum`` entries. ``empty``: hold a reading without records. ``types``:
+    hold a run that changes the data type of an entry.
     """
 
     removed_percent: float | None = None
@@ -38,7 +38,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_GUARD = Guard(removed_percent=50, factors_percent=50)
-"""The default guard: of a pipeline without the setting, and for the limits that a setting does not state."""
+"""The guard of a pipeline without this setting, and the default of each limit that the setting omits."""
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,12 +52,12 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of entries that a run would change.
+    """Counts of the entries that a run would change.
 
-    ``before``: entries that the partition had before the run, and entries of no source that the run names. ``numeric``: the
-    number of these entries with a nonzero number. ``renumbered``: updates of a nonzero number to a nonzero number. ``near``:
-    the number of these updates near each factor. ``retyped``: updates with another data type. ``empty``: the reading had no
-    record. ``examples``: the first entries of each kind: removed, changed, retyped, and each factor.
+    ``before``: entries that the partition had before the run, plus entries without a source that the run names. ``numeric``:
+    entries among these with a nonzero number. ``renumbered``: updates of a nonzero number to another nonzero number. ``near``:
+    by factor, updates that multiply the number by about this factor. ``retyped``: updates that change the data type. ``empty``:
+    the reading had no record. ``examples``: the first entries of each kind: removed, changed, retyped, and each factor.
     """
 
     before: int
@@ -78,13 +78,13 @@ class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def may_hold(guard: Guard, effect: RunEffect) -> bool:
-    """Return True if it depends on ``before`` and ``numeric`` of the effect whether the run is held: see `hold_reasons`."""
+    """Return whether `hold_reasons` could hold the run. It ignores ``before`` and ``numeric``, which take long to count."""
     least = replace(effect, before=guard.minimum, numeric=guard.minimum)
     return bool(hold_reasons(guard, least))
 
 
 def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
-    """Return why a run with this effect is held, a sentence and its examples for each limit; empty if it passes."""
+    """Return a sentence with examples for each limit that the effect reaches; empty if the run is not held."""
     reasons: list[tuple[str, str]] = []
     if guard.empty and effect.empty and effect.before:
         reasons.append((f"It read no record; the reading before it had {counted(effect.before, 'entry')}.", "removed"))
@@ -104,7 +104,7 @@ def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
 def _factor_reason(guard: Guard, effect: RunEffect) -> list[tuple[str, str]]:
     factor = max(effect.near, key=effect.near.__getitem__, default="")
     count = effect.near.get(factor, 0)
-    # A single column may be a small part of all numbers, but its mistake causes most of the changes.
+    # A mistake in one column may affect a small share of all numbers, but a large share of the changed numbers.
     for total, noun in ((effect.numeric, "number"), (effect.renumbered, "changed number")):
         if _reaches(guard, guard.factors_percent, count, total):
             meaning = FACTORS[factor.removeprefix("1/")][1] if factor != POWER_OF_TEN else ""
@@ -119,7 +119,7 @@ def _reaches(guard: Guard, limit: float | None, count: int, total: int) -> bool:
 
 
 def _with_examples(reasons: list[tuple[str, str]], effect: RunEffect) -> tuple[str, ...]:
-    """Append the examples of each reason, unless they are the same as for the reason before."""
+    """Append the examples of each reason, unless the previous reason has the same examples."""
     sentences, shown = [], ""
     for sentence, kind in reasons:
         examples = ", ".join(_described(one, types=kind == "retyped") for one in effect.examples.get(kind, ()))

@@ -1,4 +1,4 @@
-"""The Unicode form NFC, in which the service keeps keys and labels (G7 of its contract), so equal letters are one key."""
+"""The Unicode form NFC. The service keeps keys and labels in it (G7 of its contract), so that equal letters are equal keys."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def nfc(text: str) -> str:
 
 
 def is_ascii(column: str) -> pl.Expr:
-    """Return whether all texts of a column are ASCII, which is NFC. It costs a fiftieth of the normalization."""
+    """Return whether all texts of a column are ASCII, and therefore in NFC. This takes 1/50 of the time of normalization."""
     return pl.col(column).str.len_bytes().sum() == pl.col(column).str.len_chars().sum()
 
 
 def nfc_texts(texts: pl.Series) -> pl.Series:
-    """Return texts (``pl.String``) in NFC. Texts in ASCII cost a fiftieth of other texts."""
+    """Return texts (``pl.String``) in NFC. ASCII texts take 1/50 of the time of other texts."""
     if texts.str.len_bytes().sum() == texts.str.len_chars().sum():
         return texts
     return texts.str.normalize("NFC")

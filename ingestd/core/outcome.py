@@ -1,8 +1,8 @@
-"""The classification of responses, and of missing ones: one table, no I/O.
+"""The table that classifies responses and missing responses. Performs no I/O.
 
-An outcome has one of the glossary's five words, a remedy (what the lane does next) and a sentence for the operator: what is
-wrong and what to do. An entry is rejected only if the service refuses the entry itself (400, 413 for a single entry, 414,
-422). After every other refusal it stays pending.
+An outcome has one of the five words of the glossary, and a remedy: what the lane does next. Its sentence states for the
+operator what is wrong and what to do. An entry is rejected only if the service refuses the entry itself (400, 413 for a single
+entry, 414, 422). After every other refusal the entry stays pending.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Word: TypeAlias = Literal["accepted", "partly rejected", "rejected", "throttled"
 
 Remedy: TypeAlias = Literal["none", "reject", "retry", "pause", "shrink", "missing", "conflict"]
 """none: success · reject: find the entry that the service refuses and reject it · retry: back off · pause: a person must act;
-retry periodically · shrink: send less at once · missing: the sink or the key does not exist · conflict: the sink or the key
+retry periodically · shrink: send smaller requests · missing: the sink or the key does not exist · conflict: the sink or the key
 exists already."""
 
 
 Denied: TypeAlias = Literal["", "service", "workspace"]
-"""What a denial of access concerns: every request with this API key, or the requests to one workspace."""
+"""The requests to which access was denied: every request with this API key, or the requests to one workspace."""
 
 
 class Fault(Enum):
@@ -43,10 +43,10 @@ class Fault(Enum):
     BROKEN = "broken connection"
     PROTOCOL = "protocol"
     UNREADABLE = "unreadable"
-    """A 2xx with a body that the operation cannot have: HTML of a proxy, truncated, no JSON."""
+    """A 2xx response with an invalid body for the operation: HTML of a proxy, truncated, or no JSON."""
     MISMATCH = "mismatch"
     KEY_CHANGED = "key_changed"
-    """A 2xx with a body about other entries than the sent entries."""
+    """MISMATCH: a 2xx response that does not match the request. KEY_CHANGED: the service has changed the key of an entry."""
 
 
 NEVER_SENT = frozenset(
@@ -55,15 +55,15 @@ NEVER_SENT = frozenset(
         *(Fault.UNRESOLVED, Fault.TLS, Fault.NO_TLS, Fault.PROXY, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT),
     }
 )
-"""Faults that prevent that a request is sent."""
+"""Faults that occur before anything of the request is sent."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about one request that its outcome depends on.
 
-    ``status``: None without a response. ``fault`` is also set for a 2xx that is not credible. ``words`` and ``code`` come from
-    the service's problem body. ``refused``: items refused in a 2xx with results by item. ``retry_after_seconds``: the wait that
-    the service requests. ``recognized``: the body of a refusal has the form of the service's errors.
+    ``status``: None without a response. ``fault`` is also set for a 2xx response that is not credible. ``words`` and ``code``
+    are from the service's problem body. ``refused``: the number of refused items in a 2xx response with results by item.
+    ``retry_after_seconds``: the requested wait. ``recognized``: the body of a refusal has the form of the service's errors.
     """
 
     status: int | None = None
@@ -146,7 +146,7 @@ FAULTS: dict[Fault, OutcomeRule] = {
         word="rejected",
         remedy="reject",
         sentence="The service keeps this entry under another key (status {status}). {words} Other entries may have the same key "
-        "there, so it cannot be followed. Make a key that the service does not change.",
+        "in the service, so this entry cannot be followed. Make a key that the service does not change.",
     ),
 }
 
@@ -178,7 +178,7 @@ STATUSES: dict[int, OutcomeRule] = {
         remedy="retry",
         sentence="The service stopped waiting for the request (408). If this continues, check the network. {words}",
     ),
-    409: OutcomeRule(word="rejected", remedy="conflict", sentence="It exists already (409). {words}"),
+    409: OutcomeRule(word="rejected", remedy="conflict", sentence="The sink or entry exists already (409). {words}"),
     410: OutcomeRule(
         word="rejected", remedy="missing", sentence="The requested resource was removed from the service (410). {words}"
     ),
@@ -194,7 +194,7 @@ STATUSES: dict[int, OutcomeRule] = {
         word="rejected", remedy="reject", sentence="The service cannot process what was sent (422). {words}"
     ),
     425: OutcomeRule(
-        word="unreachable", remedy="retry", sentence="The service requests to send it again (425). {words}"
+        word="unreachable", remedy="retry", sentence="The service asks to send the request again (425). {words}"
     ),
     429: OutcomeRule(
         word="throttled",
@@ -268,13 +268,13 @@ UNRECOGNIZED = OutcomeRule(
     sentence="A proxy seems to respond instead of the service: the body of this {status} does not have the form of the service's "
     "errors. The request is sent again, and nothing is rejected. If this continues, check the proxies and service.url.",
 )
-"""The row for a refusal (4xx) that does not come from the service, and says nothing about an entry or a sink."""
+"""The row for a refusal (4xx) of a program other than the service; it states nothing about an entry or a sink."""
 
 PARTLY = OutcomeRule(word="partly rejected", remedy="none", sentence="Accepted except {refused} ({status}).")
 
 
 def rule_for(facts: Facts) -> OutcomeRule:
-    """Return the row of the table that applies."""
+    """Return the row of the table that applies to these facts."""
     if facts.fault is not None:
         return FAULTS[facts.fault]
     status = facts.status or 0
@@ -308,15 +308,15 @@ def classify(facts: Facts) -> Outcome:
 
 @cache
 def _accepted(status: int) -> Outcome:
-    """Return the outcome of a success, cached because most responses are successes."""
+    """Return the outcome of a success; cached, because most responses are successes."""
     rule = rule_for(Facts(status=status))
     return Outcome(word=rule.word, remedy=rule.remedy, sentence=rule.sentence.format(status=status))
 
 
 def may_take_effect(facts: Facts) -> bool:
-    """Return whether a request may take effect after its response, or after its sender has given up on it.
+    """Return whether a request may still take effect after its response, or after the client stopped waiting for one.
 
-    A refusal by a proxy, or an error of a server, does not prove that the request can't arrive later.
+    After a refusal by a proxy, or a server error, the request may still reach the service.
     """
     if facts.fault is not None:
         return facts.fault not in NEVER_SENT

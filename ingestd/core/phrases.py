@@ -1,4 +1,4 @@
-"""Words of the sentences that people read: shortened values, numbers of things, and the nearest name."""
+"""Parts of sentences for people: shortened values, counts with nouns, lists of names, and the most similar name."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _SENTENCE_CHARACTERS = 2000
 
 
 def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
-    """Return ``text`` as one printable line of at most ``limit`` characters and an ellipsis."""
+    """Return ``text`` as one printable line. After ``limit`` characters, an ellipsis replaces the rest."""
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     return line if len(line) <= limit else f"{line[:limit]}…"
 
 
 def clipped(sentence: str) -> str:
-    """Return a sentence that may quote text from outside with at most 2,000 characters and an ellipsis.
+    """Return a sentence, which may quote external text, with at most 2,000 characters and an ellipsis.
 
-    It is cut between two words, because half of an address would hide its password from redaction.
+    The cut is between two words, because redaction would not find the password in a part of an address.
     """
     if len(sentence) <= _SENTENCE_CHARACTERS:
         return sentence
@@ -27,14 +27,14 @@ def clipped(sentence: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return ``1 entry`` or ``3 entries`` for the singular of a regular noun."""
+    """Return ``1 entry`` or ``3 entries``. ``noun``: the singular of a regular noun."""
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number} {noun}s"
 
 
 def first_names(names: Iterable[object], most: int = 12) -> str:
-    """Return the first names, and how many more there are: ``a, b and 3 more``."""
+    """Return the first names and the number of further names: ``a, b and 3 more``."""
     listed = [str(name) for name in names]
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
@@ -45,7 +45,7 @@ def as_sentence(text: str) -> str:
 
 
 def named(name: str, sentence: str) -> str:
-    """Return ``name: sentence``, with the name only once, because a sentence about a file may begin with its name."""
+    """Return ``name: sentence``. If the sentence begins with the name already, the name is not repeated."""
     return f"{name}: {sentence.removeprefix(f'{name}: ')}"
 
 

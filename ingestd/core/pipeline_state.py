@@ -1,4 +1,4 @@
-"""The state of a pipeline: the only place that decides it. `ingestd status`, the pages, the metrics and the health show it."""
+"""The state of a pipeline. Only this module derives it, for `ingestd status`, the pages, the metrics and the health check."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ DEFINITIONS: Mapping[State, str] = {
     "failed": "The source or the delivery stopped, and a person must change something.",
     "disabled": "A person paused it.",
 }
-"""What each state means. The states are in the order of severity: if several conditions are true, the last state counts."""
+"""The meaning of each state, the least severe first. If several conditions are true, the most severe state counts."""
 
 SEVERITY: Mapping[State, int] = {state: rank for rank, state in enumerate(DEFINITIONS)}
-"""The rank of a state; 0: nothing is to be done."""
+"""The rank of a state; 0: no action is needed."""
 
 
 Cause: TypeAlias = Literal[
     "failure", "outage", "notice", "pause", "rejected", "drift", "unreadable", "held", "files", "pending", "new"
 ]
-"""The kind of a condition, which decides the action of a person. ``files``: files are not ready; ``new``: the pipeline never
+"""The kind of a condition; it determines what a person can do. ``files``: files are not ready. ``new``: the pipeline never
 ran."""
 
 
@@ -37,7 +37,7 @@ class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The present facts about a pipeline. The defaults are the facts of a pipeline that works."""
 
     pause: str = ""
-    """A sentence on the effect of its pause; empty if it is not paused."""
+    """A sentence on the effect of the pause; empty if the pipeline is not paused."""
     failures: tuple[str, ...] = ()
     """Why the pipeline is stopped until a person changes something."""
     outages: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int = 0
     """Rejections that no person and no later reading has handled."""
     drift: int = 0
-    """Keys of its sink that others changed, without a reaction."""
+    """Keys of the pipeline's sink that others changed and that were not handled yet."""
     notices: tuple[str, ...] = ()
     """Work that can't be completed without a person, such as a file that can't be moved."""
     unreadable_files: int = 0
@@ -54,9 +54,9 @@ class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
     waiting_files: int = 0
     """Files that are unstable, not ready or empty."""
     pending: int = 0
-    """Entries of its sink that are not delivered."""
+    """Entries of the pipeline's sink that are not delivered."""
     has_run: bool = True
-    """A run has ended, at any time."""
+    """Whether a run has ever ended."""
 
 
 class StateReason(msgspec.Struct, frozen=True, kw_only=True):

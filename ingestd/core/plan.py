@@ -1,7 +1,7 @@
 """The operations that deliver an entry, and the operation that follows each outcome.
 
-If the service announces bulk, one mass-update holds creates, updates and deletes. If it offers only the documented interface,
-an entry takes the steps of this table:
+If the service announces bulk, one mass-update contains creates, updates and deletes. If the service offers only the documented
+interface, each entry takes the steps of this table:
 
 ========  ===========================  ==================================================
 kind      first step                   next step
@@ -14,9 +14,9 @@ delete    delete it                    it does not exist: done
 ``update_with`` selects the operation of an update. ``mass`` has one address for all entries; the interface document intends it
 for values that change often. ``patch`` sets value and data type together, at an address that contains the key.
 
-The body of the document's mass-update has a key and a value but no data type, while its response has the type. So an update is
-one mass-update. A PATCH with value and data type follows only if the response has another type than wanted. A null value, which
-a mass-update cannot express, is always a PATCH. So nearly every entry takes one request, or two requests if its type changes.
+The body of a documented mass-update has a key and a value but no data type; its response has the data type. So an update is one
+mass-update. A PATCH with value and data type follows only if the response has a type that is not wanted. A null value is always
+sent by PATCH, because a mass-update cannot express it. So nearly every entry takes one request, or two if its type changes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ UpdateWith: TypeAlias = Literal["mass", "patch"]
 
 NextStep: TypeAlias = Step | Literal["done", "reject", "stop", "check_sink"]
 """The next step, or an end. done: delivered · reject: reject the entry · stop: block the lane, the entry stays pending ·
-check_sink: the key or the whole sink is missing, check whether the sink exists."""
+check_sink: the key or the whole sink is missing, so check whether the sink exists."""
 
 MAX_STEPS = 5
-"""An entry that takes more steps is changed by another program: it stays pending, and the lane backs off."""
+"""If an entry takes more steps, another program is changing it. The entry stays pending, and the lane backs off."""
 
 _BY_STEP: dict[tuple[Step, Remedy], NextStep] = {
     ("create_entry", "conflict"): "mass_update_entry",
@@ -75,7 +75,7 @@ def next_step(
     wanted: str | None = None,
     found: str | None = None,
 ) -> NextStep:
-    """Return the next step, by the remedy of the step's outcome, and by the ``wanted`` and the ``found`` data type."""
+    """Return what follows ``step``, which ended with ``remedy``. ``found``: the data type in its response, if any."""
     following = _BY_STEP.get((step, remedy)) or _BY_REMEDY[remedy]
     if following == "done" and step == "mass_update_entry" and needs_retype(wanted=wanted, found=found):
         return "patch_entry"

@@ -1,8 +1,8 @@
 """The request rate that a service accepts: announced in headers, requested by Retry-After, or learned from refusals.
 
-If the service announces its limit (``RateLimit-Policy`` and ``RateLimit``), the state is a copy of its token bucket. Otherwise
-the rate is learned: it is the number of accepted requests from one wait to the end of the next wait, per second. After a
-refusal a lower rate is used, which then grows slowly until the next refusal. Times are monotonic seconds.
+If the service announces its limit (``RateLimit-Policy`` and ``RateLimit``), the state is a copy of the service's token bucket.
+Otherwise the rate is learned: the number of accepted requests per second, from the end of one wait to the end of the next wait.
+After a refusal a lower rate is used, which then grows slowly until the next refusal. Times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ BELOW_THE_LIMIT = 0.9
 """The fraction of the accepted rate that is used after a refusal."""
 
 MIN_KEPT = 0.8
-"""The least fraction of a learned rate that is kept after a refusal; a rate that is still too high is refused again."""
+"""The least fraction of a learned rate that is kept after a refusal. If it is still too high, the next refusal lowers it."""
 
 GROWTH_NEAR_THE_LIMIT = 0.01
 GROWTH_BEYOND_THE_LIMIT = 0.10
-"""The growth of a learned rate per second, as a fraction: up to the rate of the last refusal, and beyond it."""
+"""The growth of a learned rate per second, as a fraction: up to the rate of the last refusal, and above that rate."""
 
 BEYOND_THE_LIMIT = 1.05
 
@@ -30,7 +30,7 @@ MIN_ACCEPTED = 3
 """The least number of responses from which a rate is learned."""
 
 WINDOW_SECONDS = 10.0
-"""The longest time for which responses are counted; then the count starts again."""
+"""The longest time for which responses are counted, in seconds; then the count starts again."""
 
 BURST_SECONDS = 0.05
 """The size of a burst, in seconds of a learned rate. A service that counts in short windows would refuse a larger burst."""
@@ -53,15 +53,15 @@ class Announced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_rate_limit(policy: str | None, state: str | None) -> Announced | None:
-    """Parse the headers ``RateLimit-Policy`` and ``RateLimit``, in the form of the IETF draft since 2024 or in its former form.
+    """Parse the headers ``RateLimit-Policy`` and ``RateLimit``, in the form of the IETF draft since 2024 or in its older form.
 
-    The result is None if the headers can't be parsed. If there are several policies, the first counts.
+    Return None if the headers can't be parsed. If there are several policies, the first is used.
     """
     if not policy and not state:
         return None
     stated = _parameters(state)
     policies = _parameters(policy)
-    # The former form: RateLimit: limit=100, remaining=50, reset=5; its policy was "100;w=60".
+    # The older form: "RateLimit: limit=100, remaining=50, reset=5", with the policy "100;w=60".
     quota = policies.get("q", stated.get("limit"))
     found = Announced(
         remaining=stated.get("r", stated.get("remaining")),
@@ -80,11 +80,11 @@ def _parameters(text: str | None) -> dict[str, int]:
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one service. ``per_second`` None: no limit is known.
+    """The known rate limit of one service. ``per_second``: None if no limit is known.
 
-    ``tokens``: the tokens at the time ``at`` of the last request. ``not_before``: the end of a wait that the service requested.
-    ``accepted``: the accepted requests since ``since``. ``ceiling``: the rate of the last refusal. ``announced``: the service
-    announces its limit.
+    ``tokens``: the number of tokens at the time ``at`` of the last request. ``not_before``: the end of a wait that the service
+    requested. ``accepted``: the number of accepted requests since the time ``since``. ``ceiling``: the rate at the last
+    refusal. ``announced``: the service announces its limit.
     """
 
     per_second: float | None = None
@@ -103,7 +103,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
         if self.per_second is None:
             return wait
         lacking = 1.0 - self._tokens(now)
-        # After a refusal, tokens are added only from the end of its wait.
+        # After a refusal, tokens are added only after the requested wait.
         return max(wait, max(0.0, self.at - now) + lacking / self.per_second) if lacking > 1e-9 else wait
 
     def after_request(self, now: float) -> Rate:
@@ -117,7 +117,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
         return replace(_grow(counted, now), tokens=self._tokens(now) - 1.0, at=now)
 
     def after_response(self, announced: Announced | None, *, in_flight: int, now: float) -> Rate:
-        """Return the state after a response that is not a refusal, with ``in_flight`` other requests."""
+        """Return the state after a response that is not a refusal. ``in_flight``: the number of other requests in flight."""
         counted = replace(self, accepted=self.accepted + 1)
         return _apply_announced(counted, announced, in_flight=in_flight, now=now) if announced is not None else counted
 
@@ -139,7 +139,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
         measured = self.accepted / max(until - self.since, 1e-3)
         kept = measured
         if self.per_second is not None:
-            # The measured time includes the wait: after a short count it would give a rate that is much too low.
+            # The measured time includes the wait, so after few requests the measured rate would be much too low.
             kept = min(max(measured, self.per_second * MIN_KEPT), self.per_second)
         slower = max(kept * BELOW_THE_LIMIT, 0.01)
         return replace(
@@ -160,7 +160,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _apply_announced(state: Rate, announced: Announced, *, in_flight: int, now: float) -> Rate:
-    """Return the state of the service's bucket after all requests in flight have arrived."""
+    """Return the state of the service's token bucket after all requests in flight have arrived."""
     rate = announced.per_second
     if announced.remaining is None:
         return state

@@ -16,12 +16,12 @@ Position: TypeAlias = int | str
 """The position of a record in its partition: a row number as in a spreadsheet (the header is row 1), or a primary key."""
 
 CHILD_OF = ", at "
-"""In the position of a child, it separates the position of the record from the path of the child: ``row 3, at parts[2]``."""
+"""The separator in the position of a child, between the record's position and the child's path: ``row 3, at parts[2]``."""
 
 Deletes: TypeAlias = Literal["keep", "remove"]
 
 NOTICE = "file.notice"
-"""The fact that states for people what a reading assumed or omitted; `ingestd status` and receipts show it."""
+"""The name of the fact that states what a reading assumed or omitted; `ingestd status` and receipts show this fact."""
 
 
 def position_text(positions: pl.Series) -> pl.Series:
@@ -30,12 +30,12 @@ def position_text(positions: pl.Series) -> pl.Series:
 
 
 def location_text(position: Position) -> str:
-    """Return the position of one record as `position_text` does it."""
+    """Return the position of one record as text, in the form of `position_text`."""
     return position if isinstance(position, str) else f"row {int(position)}"
 
 
 def record_position(position: Position) -> Position:
-    """Return the position of a record or, for a child, of its record: ``row 3, at parts[2]`` is row 3."""
+    """Return a record's position without the path of a child: ``row 3, at parts[2]`` becomes row 3."""
     if isinstance(position, int):
         return position
     found = position.partition(CHILD_OF)[0]
@@ -48,7 +48,7 @@ def row_numbers(positions: pl.Series) -> Sequence[int]:
 
     A child has the row of its record.
     """
-    # Expressions are not used: their evaluation takes longer than everything else for the entries of a small file.
+    # Without expressions of polars: for a small file, their evaluation takes longer than all other work on its entries.
     if positions.dtype != pl.String:
         return [one or 0 for one in positions.to_list()]
     if not str(positions.first()).startswith("row "):
@@ -63,11 +63,11 @@ class Partition:
 
     A ``snapshot`` partition guarantees that one complete reading holds all of its records, so a missing record was removed.
     ``deletes`` states whether the entries of removed records are removed too. An incremental partition (a query by cursor, a
-    log) yields the records after the cursor. A ``small`` snapshot partition has at most some 100 KB and is read at once,
-    such as a small file: several of them may be read before they are stored together.
+    log) yields the records after the cursor. A ``small`` snapshot partition, such as a small file, has at most about 100 KB.
+    Several small partitions may be read before they are stored together.
 
-    ``replayable``: the source can be read from its start again. A queue cannot: its cursor is never reset by a retry or another
-    mapping, and a retry maps the record that is stored with the rejection. Such a partition is incremental.
+    ``replayable``: the partition can be read from its start again. A queue is not replayable: a retry or another mapping never
+    resets its cursor, and a retry maps the stored record of the rejection. Such a partition must be incremental.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Reject:
     """A record that cannot become entries, with the reason.
 
     ``record`` is the original record by field, or ``{"text": …}`` if its fields are unknown. ``reason`` is a sentence, and
-    ``field`` is the field that it is about (empty: the whole record).
+    ``field`` is the field with the fault (empty: the whole record).
     """
 
     position: Position
@@ -99,8 +99,8 @@ class Reject:
 class UnreadableColumn:
     """A column of the source with values that could not be read. The values matter only if the mapping uses the column.
 
-    ``rows``: the indexes of the records that have such a value; their field is null. None: the column as a whole can't be read,
-    and the records don't have it. ``reason``: a clause such as ``it holds bytes that are no text``.
+    ``rows``: the indexes of the records with an unreadable value; their field is null. None: the whole column can't be read,
+    and the records do not have this field. ``reason``: a clause such as ``it holds bytes that are no text``.
     """
 
     name: str
@@ -117,9 +117,8 @@ def located_reason(reject: Reject) -> str:
 class Section:
     """Consecutive records of a source, or a part of a source without records.
 
-    ``digest``: sections with equal digests have equal records, in this reading and in later ones; empty: nothing is known about
-    other sections. ``records``: the number of records in it. ``known``: the records were not read, because the caller knows the
-    digest.
+    ``digest``: sections with equal digests have equal records, in this and in later readings. An empty digest states nothing.
+    ``records``: the number of records. ``known``: the records were not read, because the caller knows the digest.
     """
 
     digest: bytes
@@ -131,23 +130,22 @@ class Section:
 class Batch:
     """Records between two cursors.
 
-    ``records``: one row for each record. Every column is ``pl.String`` with the exact text of the source; null means that the
-    record has no such field. May be empty. ``positions``: one value for each row of ``records``, ``pl.Int64`` (row numbers) or
+    ``records``: one row for each record; may be empty. Every column is ``pl.String`` with the exact text of the source; null:
+    the record has no such field. ``positions``: one value for each row of ``records``, ``pl.Int64`` (row numbers) or
     ``pl.String`` (keys). ``cursor``: the cursor after the last record of this batch; it becomes durable with the batch.
-    ``facts``: facts about every record of the batch, such as ``file.name`` and ``file.stem``. A mapping can use them. They are
-    stored as the origin of the entries (``file.sha256``, ``file.mtime`` …). ``rejects``: records between the two cursors that
-    could not be read. ``last``: the batch ends the reading. The last batch of each reading has it, and no other one. A reading
-    that ends without it counts as interrupted. ``unchanged``: the source was written again since the cursor, with the same
-    content; no records, and ``last`` is set. ``partial``: the reading is not a complete snapshot: it holds changed records of
-    its partition, or amends records of other partitions. No missing record is removed, except the records of ``removed``.
-    ``resolves``: references (`Rejected.reference`) of rejected records that the records of this batch replace. They are no
-    longer rejected when this batch is durable. ``removed``: positions of records that the source has no more. Only for
-    positions that are keys. If the last batch of a `partial` reading has a tuple here, also an empty one, the reading and those
-    before it have found every change. ``sections``: all records of the batch, and known ones between them, in the order of the
-    source. A reading has sections in each of its batches or in none; see `ingestd.sdk.ReadsSections`. ``header``: the columns
-    are those of the whole partition (a header row, a table), not only those that occur in this batch. A column that a mapping
-    names and that is absent here is then absent in the whole partition. ``unreadable``: what could not be read of columns; see
-    `ingestd.core.unreadable`.
+    ``facts``: facts about every record of the batch, such as ``file.name`` and ``file.stem``, for mappings. They are stored as
+    the origin of the entries (``file.sha256``, ``file.mtime`` …). ``rejects``: records between the two cursors that could not
+    be read. ``last``: True only for the last batch of a reading. A reading without such a batch counts as interrupted.
+    ``unchanged``: since the cursor, the source was written again with the same content. The batch has no records and is the
+    ``last`` batch. ``partial``: the reading is not a complete snapshot. It has only changed records of its partition, or amends
+    records of other partitions. No missing record is removed, except the records of ``removed``. ``resolves``: references
+    (`Rejected.reference`) of rejected records that this batch replaces. Their rejections end when the batch is durable.
+    ``removed``: the positions of records that the source no longer has; only if positions are keys. A tuple here in the last
+    batch of a partial reading, even if empty, states that this and the earlier readings found every change. ``sections``: the
+    sections of the batch's records, and the known sections between them, in the order of the source. Either every batch of a
+    reading has sections, or none has; see `ingestd.sdk.ReadsSections`. ``header``: ``records`` has all columns of the
+    partition (a header row, a table). So a column that the mapping names, and that is absent here, is absent in the whole
+    partition. ``unreadable``: columns with values that could not be read; see `ingestd.core.unreadable`.
     """
 
     records: pl.DataFrame
@@ -166,19 +164,19 @@ class Batch:
 
     @property
     def record_count(self) -> int:
-        """The number of records between the two cursors, with rejected records and the records of known sections."""
+        """The number of records between the two cursors, including rejected records and the records of known sections."""
         known = sum(section.records for section in self.sections if section.known)
         return self.records.height + len(self.rejects) + known
 
 
 def position_at(positions: pl.Series, row: int) -> Position:
-    """Return one of the positions of a batch."""
+    """Return the position in one row of a batch."""
     position = positions[row]
     return position if isinstance(position, str) else int(position)
 
 
 def reject_rows(batch: Batch, bad: Mapping[int, tuple[str, str]]) -> Batch:
-    """Return the batch without some records, which are among its rejects. ``bad``: the field and the reason, by row."""
+    """Return the batch with some rows moved to its rejects. ``bad``: by row, the field and the reason of the reject."""
     rejects = tuple(
         Reject(
             position=position_at(batch.positions, row),
@@ -201,10 +199,10 @@ def reject_rows(batch: Batch, bad: Mapping[int, tuple[str, str]]) -> Batch:
 class Rejected:
     """A stored reject of a partition.
 
-    ``reference`` names it in `Batch.resolves`. ``subject``: a record that cannot become entries, an entry that the service
-    refused, or an entry that another pipeline writes. ``record`` is the original record, if the subject is a record. An entry
-    has its ``key``, and ``position`` is the position of the record of its value. ``facts`` are the facts of the reading that
-    rejected it, which may be an earlier one. ``status`` is the HTTP status, if the service refused it.
+    ``reference`` names the reject in `Batch.resolves`. ``subject``: a record that cannot become entries, an entry that the
+    service refused, or (conflict) an entry that another pipeline writes. ``record`` is the original record, if the subject is a
+    record. For an entry, ``key`` is its key, and ``position`` is the position of the record that gave its value. ``facts`` are
+    the facts of the reading that made the reject, which may be old. ``status``: the HTTP status of a refusal by the service.
     """
 
     reference: str
@@ -220,14 +218,14 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
-    """The results of a partition's last reading, after everything of it was delivered or rejected.
+    """The results of a partition's last reading, after each of its entries was delivered or rejected.
 
     ``run`` is the number of the reading. ``started`` and ``ended`` are seconds since the epoch. ``digest`` is the digest of the
     mapping. ``sink`` names the sink of the entries. ``records`` is the number of records read. Entries were ``created``,
     ``updated``, ``unchanged`` and ``removed``; a reading after a crash counts the entries of the interrupted reading as
     unchanged. ``rejected`` is the number of current rejects of the partition, ``refused`` the number of entries among them.
-    ``valueless`` records gave no entry, and were not rejected. ``facts`` are the facts of the reading. ``rejects`` streams the
-    current rejects in the order of their positions, in bounded memory.
+    ``valueless`` is the number of records that gave no entry and were not rejected. ``facts`` are the facts of the reading.
+    ``rejects`` streams the current rejects in the order of their positions, in bounded memory.
     """
 
     run: int

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 COLUMN = "column"
-"""The name of the column that makes an entry, in a mapping of columns."""
+"""In a mapping of columns, the placeholder for the name of the column that makes the entry."""
 
 _INNER = f"{{{COLUMN}}}"
 
@@ -33,7 +33,7 @@ class Field(msgspec.Struct, frozen=True):
     name: str
 
     def bind(self, values: Mapping[str, str]) -> Literal | Field:
-        """Return the field's fixed text; else the field, with the names inside its name replaced."""
+        """Return the field's fixed text if ``values`` has it; else the field, with ``{column}`` in its name replaced."""
         if self.name in values:
             return Literal(values[self.name])
         return Field(self.name.replace(_INNER, values[COLUMN])) if COLUMN in values and _INNER in self.name else self
@@ -51,7 +51,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(part.name for part in self.parts if isinstance(part, Field)))
 
     def bind(self, values: Mapping[str, str]) -> Template:
-        """Return the template with the named fields replaced by fixed text."""
+        """Return the template with the fields in ``values`` replaced by fixed text."""
         parts: list[Literal | Field] = []
         for part in self.parts:
             bound = part.bind(values) if isinstance(part, Field) else part
@@ -69,7 +69,7 @@ def parse_template(text: str) -> Template:
     """Parse ``text``.
 
     Raises:
-        TemplateError: a brace without its partner, or braces without a name.
+        TemplateError: a brace has no matching brace, or braces contain no name.
     """
     parts: list[Literal | Field] = []
     literal = ""

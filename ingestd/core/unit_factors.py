@@ -1,4 +1,4 @@
-"""Factors between two units, signs and decimal shifts: how a mistake of a source multiplies numbers."""
+"""Factors by which a mistake in a source multiplies numbers: factors between units, a changed sign, and decimal shifts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 POWER_OF_TEN = "a power of ten"
-"""The name of all powers of ten but 1. They count together: a lost decimal separator shifts each value by its own decimals."""
+"""The name of all powers of ten except 1, counted together: a lost decimal separator shifts each value by its own decimals."""
 
 FACTORS: Mapping[str, tuple[float, str]] = {
     "-1": (-1.0, "the sign"),
@@ -34,26 +34,26 @@ FACTORS: Mapping[str, tuple[float, str]] = {
     "6.2832": (6.28318531, "turns and radians"),
     "57.296": (57.2957795, "radians and degrees"),
 }
-"""Factors between units, and what they convert; a division counts as well. Decision record 0029 lists the missing factors."""
+"""Factors with the units between which they convert. Divisions by them count, too. ADR 0029 lists the omitted factors."""
 
 TOLERANCE = 0.01
-"""Relative distance to a factor that still counts as near, because converted values are rounded."""
+"""The relative distance to a factor that counts as near, because converted values are rounded."""
 
 
 def as_numbers(values: pl.Series) -> pl.Series:
-    """Return values as text as nonzero finite numbers (Float64); null for all others."""
+    """Parse texts as nonzero finite numbers (Float64); null for all other texts."""
     numbers = values.cast(pl.Float64, strict=False)
     return numbers.set(~(numbers.is_finite() & (numbers != 0)), None)
 
 
 def find_near_factors(ratio: pl.Series) -> dict[str, pl.Series]:
-    """Return for each factor which ratios of a new number to the former one are near it (Boolean), if any are.
+    """Return, for each factor with a near ratio, whether each ratio is near the factor (Boolean).
 
-    ``ratio``: Float64, null if one of the two is no nonzero number.
+    ``ratio``: new number divided by former number (Float64); null if one of them is not a nonzero number.
     """
     if not ratio.len() - ratio.null_count():
         return {}
-    exponent = ratio.log10().round()  # not a number for a negative ratio, which is then near no power
+    exponent = ratio.log10().round()  # NaN for a negative ratio, which is near no power of ten
     shift = (ratio / 10.0**exponent - 1).abs()
     near = {POWER_OF_TEN: (shift <= TOLERANCE) & shift.is_not_nan() & (exponent != 0)}
     for name, (factor, _) in FACTORS.items():

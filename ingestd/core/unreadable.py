@@ -1,4 +1,4 @@
-"""Values that a reader could not read. Their effect on a reading depends on the columns that it uses. A pure rule."""
+"""Unreadable values of columns. They affect a reading only if the pipeline uses the column. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class UsesColumns(Protocol):
     """A mapping or a group stage."""
 
     def fields_among(self, columns: Sequence[str]) -> Collection[str]:
-        """Return the given columns that it uses."""
+        """Return the columns among ``columns`` that are used."""
 
 
 def reject_unreadable(batch: Batch, user: UsesColumns | None) -> Batch:
-    """Return the batch without the records that have an unreadable value in a used column; they are among its rejects.
+    """Return the batch with the records that have an unreadable value in a used column moved to its rejects.
 
     ``user``: the object that uses columns; None: all columns are used.
 

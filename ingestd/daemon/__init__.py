@@ -1,1 +1,1 @@
-"""Wiring, lifecycle, signals and commands of the daemon. The only package that imports all others."""
+"""Construction, lifecycle, signals and commands of the daemon. Connects intake, delivery, standby and mirror."""

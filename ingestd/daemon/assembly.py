@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 async def assemble(
     configuration: Configuration, *, emit: Emit, until: float | None = None, standby: Standby | None = None
 ) -> AsyncIterator[Assembly]:
-    """Connect the parts. On exit close them in reverse order: connectors, client, state file.
+    """Create and connect the parts of a daemon. On exit, close them in reverse order: connectors, client, state file.
 
     ``until``: see `SourceContext`. ``standby``: the standby that has made this daemon active.
 
@@ -222,7 +222,7 @@ class Assembly:
         return self._standby.status() if self._standby is not None else None
 
     def sources(self) -> SourceNotices:
-        """Return the known facts about the sources. Thread-safe; it calls no source that could block."""
+        """Return the known facts about the sources. Thread-safe; calls no method of a source that could block."""
         waiting = {reader.pipeline: count_waiting(reader.pipeline, reader.connector) for reader in self.readers}
         failed = (found for found in waiting.values() if isinstance(found, OperatorNotice))
         return SourceNotices(
@@ -287,7 +287,7 @@ class Assembly:
         )
 
     def _pause_of(self, pipeline: str) -> str:
-        """Return a sentence on the effect of a pipeline's pause; empty if it is not paused. Blocks."""
+        """Return a sentence on the effect of a pipeline's pause; empty if the pipeline is not paused. Blocks."""
         return next((pause_sentence(one) for one in self.mirror.status.pauses() if one.pipeline == pipeline), "")
 
     def _status(self, as_json: bool) -> str:
@@ -314,14 +314,14 @@ class Assembly:
             self._on_loop(lambda: self.ownership.note_pass(report))
 
     async def _note_behind(self, newest: Writer) -> None:
-        """Mark every sink as in doubt, because the service has received a newer request than the state file can know."""
+        """Mark every sink as in doubt, because the service has received a request that is newer than the state file."""
         sentence = await asyncio.to_thread(self.mirror.note_behind, newest)
         await _report_doubts(self.mirror, self._emit_and_note, sentence)
 
     async def _open_sink(self, sink: SinkAddress) -> None:
-        """Permit entries for a sink after it was compared with its sources, or if it has no source any more.
+        """Permit the delivery to a sink that was compared with its sources, or that has no source any more.
 
-        A former daemon may have written the sink.
+        The state file records that an earlier active daemon may have written the sink.
         """
         if self._standby is not None and not self._standby.gate.is_open(sink):
             await asyncio.to_thread(self.mirror.note_written_before, sink)
@@ -336,7 +336,7 @@ class Assembly:
         return pipeline in reading_timings(self.configuration.settings)
 
     def _read_again(self, pipeline: str) -> None:
-        """Have a source read completely: now, or at the next time of its schedule."""
+        """Request a complete reading of a source: now, or at the next scheduled time if the pipeline has a schedule."""
         self.supervisor.remap(pipeline, now=not self._is_scheduled(pipeline))
 
     def _columns_of(self, pipeline: str, key: str, member: str) -> tuple[str, ...]:
@@ -344,12 +344,12 @@ class Assembly:
         return reader.columns_of(key, member) if reader is not None else ()
 
     def _on_acknowledged(self) -> None:
-        """Wake both sides after deferred acknowledgements are committed: sources are notified, and segments are free."""
+        """After a commit of deferred acknowledgements, wake the intake to notify sources, and the delivery to use segments."""
         self.supervisor.on_acknowledged()
         self.dispatcher.wake()
 
     def _on_loop(self, call: Callable[[], None]) -> None:
-        if not self._loop.is_closed():  # a reader thread may commit its last batch later
+        if not self._loop.is_closed():  # a reader thread may commit its last batch after the loop has ended
             self._loop.call_soon_threadsafe(call)
 
 

@@ -1,4 +1,4 @@
-"""Execution of commands on an open state file, in the daemon, or in the command's own process; and scheduled drift checks."""
+"""Execution of commands, in the daemon or in the command's own process, and of scheduled drift checks."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class CommandHandler:
         )
 
     async def roll_back(self, request: RollBack, *, by: str) -> RunsUndone:
-        """Roll runs back, or return the changes of such a rollback. Their sinks are compared with the service first."""
+        """Roll runs back, or only return the planned changes. The sinks of the runs are compared with the service first."""
         chosen = request.selection
         try:
             pipelines = await asyncio.to_thread(self.stored.rollback_pipelines, chosen)
@@ -179,7 +179,7 @@ class CommandHandler:
         return RunsUndone(done=done, unchecked=tuple(unchecked))
 
     async def check(self, names: Collection[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
-        """Read the sinks of pipelines back; with ``mode`` None use the mode of each pipeline.
+        """Read the sinks of pipelines back. ``mode`` None: use the mode of each pipeline.
 
         If several pipelines write a sink, each group of pipelines with the same settings is checked separately.
         """
@@ -207,7 +207,7 @@ class DriftQueue:
         self._changes = ChangeSignal()
 
     def add(self, pipeline: str) -> None:
-        """Add a pipeline; if it is in the queue already, it is checked once. Call it on the event loop."""
+        """Add a pipeline. A pipeline that is already in the queue is checked once. Call this method on the event loop."""
         self._due[pipeline] = None
         self._changes.notify()
 

@@ -50,7 +50,7 @@ def read_configuration(
 
 
 def with_secrets(configuration: Configuration, *, environment: Mapping[str, str]) -> Configuration:
-    """Return the configuration with its secrets; read the file again if they are missing.
+    """Return the configuration with its secrets. If secrets are missing, read the file again.
 
     Raises:
         ConfigurationError: the file has mistakes, or a secret can't be read.

@@ -13,7 +13,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.settings.model import PipelineSettings, Settings
 
 _RELOADED = frozenset({"service", "rejected", "pipelines", "log"})
-"""The keys of a configuration that can change while the daemon runs. It does not use `log` itself; the commands do."""
+"""The keys of a configuration that can change while the daemon runs. Only commands use `log`, not the daemon."""
 
 
 class ConfigurationChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,10 +63,10 @@ def compare(running: Settings, found: Settings, *, restart: Iterable[str] = ()) 
 
 
 def check_unchangeable(running: Configuration, found: Configuration) -> None:
-    """Check that no key changed that needs a restart.
+    """Check that only keys that a reload can apply have changed.
 
     Raises:
-        ConfigurationError: the keys that changed.
+        ConfigurationError: other keys have changed; the error names these keys.
     """
     mistakes = tuple(
         Mistake(
@@ -85,7 +85,7 @@ def check_unchangeable(running: Configuration, found: Configuration) -> None:
 
 
 def source_digests(pipelines: Iterable[PipelineSettings]) -> Mapping[str, str]:
-    """Return, by pipeline, the SHA-256 of its connector, the connector's options without secrets, and its sink."""
+    """Return, by pipeline, the SHA-256 of the connector's name, its options without secrets, and the sink."""
     return {pipeline.name: _digest(pipeline) for pipeline in pipelines}
 
 

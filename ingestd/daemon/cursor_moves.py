@@ -23,9 +23,9 @@ from ingestd.telemetry.catalogue.intake import CursorMoved
 class CursorMover:
     """Moves cursors.
 
-    ``between_passes`` runs a call of a pipeline when no pass runs. ``read_again`` and ``read`` request a pass of a pipeline;
-    ``read_again`` also makes the connector forget the partitions that it has read; ``read_now`` does not wait for the schedule.
-    ``held_runs`` returns the runs that wait for a decision.
+    ``between_passes`` runs a call for a pipeline while no pass of this pipeline runs. ``read``, ``read_again`` and ``read_now``
+    request a pass of a pipeline. ``read_again`` also makes the connector forget the partitions that it has read; ``read_now``
+    does not wait for the schedule. ``held_runs`` returns the runs that wait for a decision.
     """
 
     keeper: CursorStore
@@ -87,9 +87,7 @@ class CursorMover:
         except SourceError as error:
             raise RequestRefused(f"{error} {reset}") from error
         if moved is None:
-            raise RequestRefused(
-                f"The cursor of '{stored.partition}' holds no earlier position to which it could return. {reset}"
-            )
+            raise RequestRefused(f"The cursor of '{stored.partition}' can't be moved back to a value. {reset}")
         return moved
 
     def _backfilled(self, request: MoveCursor, stored: StoredCursor) -> Cursor:

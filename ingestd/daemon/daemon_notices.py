@@ -16,8 +16,8 @@ _KEY_SECONDS = 14 * 86_400.0
 class DaemonNotices:
     """Collects the notices about the daemon itself and about its sources. Thread-safe.
 
-    ``listener`` returns why the listener can't be opened; empty if it is open, or if none is configured. ``key_expires_at``
-    returns when the API key ends; see `RequestCounts`.
+    ``listener`` returns why the listener can't be opened; empty if it is open or not configured. ``key_expires_at`` returns
+    when the API key expires; see `RequestCounts`.
     """
 
     def __init__(
@@ -37,10 +37,7 @@ class DaemonNotices:
         self.listener: Callable[[], str] = str
 
     def unwritable(self) -> str:
-        """Return why the state file can't be written, or why pipelines wait until it can be written.
-
-        Empty if there is no such problem.
-        """
+        """Return why the state file can't be written, or why pipelines wait until it can be written; else empty."""
         # A full disk may have space for the small writes of the delivery, but no space for the writes of a source.
         return self._supervisor.paused or self._mirror.unwritable
 
@@ -49,7 +46,7 @@ class DaemonNotices:
         return tuple(one for one in (self.unwritable(), self._reloader.refusal, self.listener(), self._key()) if one)
 
     def _key(self) -> str:
-        """Return a sentence if the API key ends within 14 days; empty if it ends later, or if that is not known."""
+        """Return a sentence if the API key expires within 14 days; empty if it expires later, or at an unknown time."""
         ends = self._key_expires_at()
         if ends is None or ends - self._now() > _KEY_SECONDS:
             return ""

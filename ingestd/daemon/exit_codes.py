@@ -1,4 +1,4 @@
-"""Exit codes of the commands. Mistakes in the command line are click's 2; codes above 64 are defined by sysexits(3)."""
+"""Exit codes of the commands. click uses 2 for mistakes in the command line; sysexits(3) defines the codes above 64."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     SINK_UNREADABLE = 7
     """`drift`: a sink could not be read back; all other sinks were compared."""
     HELD = 8
-    """`sync`, `plan`: a run of these pipelines is held until it is approved or discarded, or one of them is paused."""
+    """`sync`, `plan`: a run of these pipelines is held until it is approved or discarded, or one of the pipelines is paused."""
     CHANGES = 9
     """`plan --exit-code`: a sync would change or deliver entries."""
     PLAN_REFUSED = 10

@@ -21,10 +21,10 @@ def explain(
     unacknowledged: Callable[[str, str], OperatorNotice | None] = lambda _pipeline, _partition: None,
     failure: Callable[[str], str] = lambda _: "",
 ) -> Explained:
-    """Return the connector's explanation. Blocks while the connector reads its source.
+    """Return the connector's explanation of a partition. Blocks while the connector reads its source.
 
     ``unacknowledged`` returns why a partition of a pipeline can't be acknowledged, such as a file that can't be moved.
-    ``failure`` returns why the source of a pipeline can't be read now; empty if it can.
+    ``failure`` returns why the source of a pipeline can't be read now; empty if the source can be read.
 
     Raises:
         RequestRefused: there is no such pipeline, or no partition can have the name.

@@ -10,7 +10,7 @@ from ingestd.registry import connector_class
 
 
 class FilesRead:
-    """Knows which files the pipelines of a configuration read. ``current`` returns it; a reload replaces it. Thread-safe."""
+    """Knows which files the pipelines read. ``current`` returns the configuration, which a reload replaces. Thread-safe."""
 
     def __init__(self, current: Callable[[], Configuration]) -> None:
         self._current = current

@@ -11,7 +11,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ManagerUnreachable
 
 STATUS_DISTANCE_SECONDS = 1.0
-"""Minimum interval between two status lines: the numbers change with every batch."""
+"""The minimum interval between two status lines, because the numbers change with every batch."""
 
 
 class Heartbeat:
@@ -52,7 +52,7 @@ class Heartbeat:
         self._send(lambda: self._notifier.stopping(sentence))
 
     async def run(self, numbers: Callable[[], str]) -> None:
-        """Send heartbeats until cancelled. ``numbers`` returns the status line; it may block and runs in a thread."""
+        """Send heartbeats until cancelled. ``numbers`` returns the status line; it runs in a thread, because it may block."""
         if not self._notifier.address:
             await asyncio.Event().wait()
         async with asyncio.TaskGroup() as group:
@@ -61,7 +61,7 @@ class Heartbeat:
             group.create_task(self._send_status(numbers))
 
     async def _ping(self, watchdog_seconds: float) -> None:
-        # A third of the time, so that one late ping causes no restart (sd_watchdog_enabled(3) recommends half).
+        # The interval is a third of the watchdog time, so that one late ping causes no restart (sd_watchdog_enabled(3): half).
         while True:
             self._send(self._notifier.alive)
             await asyncio.sleep(watchdog_seconds / 3)

@@ -1,4 +1,4 @@
-"""The private folders of the connectors beside the state file; see `SourceContext.keep` and `SourceContext.cache`.
+"""The private folders of the connectors next to the state file; see `SourceContext.keep` and `SourceContext.cache`.
 
 `STATE.connectors` has files that must not be lost, and is part of backups. `STATE.kept` has caches, and is not part of backups.
 """
@@ -28,7 +28,7 @@ def kept_folder(state: Path, pipeline: str) -> Path:
 
 
 def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
-    """Remove the caches of all other pipelines. Files that can't be removed stay."""
+    """Remove the caches of all pipelines except ``pipelines``. Files that can't be removed stay."""
     used = {_name(pipeline) for pipeline in pipelines}
     with suppress(OSError), _opened(_caches(state)) as caches:
         for name in _names(caches, stat.S_ISDIR):
@@ -37,9 +37,9 @@ def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
 
 
 def move_kept(state: Path, renamed: Iterable[tuple[str, str]]) -> None:
-    """Move the kept files of renamed pipelines to the new names, unless files exist there. Pipelines may exchange their names.
+    """Move the kept files of renamed pipelines to the new names, unless a new name has files. Names may be exchanged.
 
-    ``renamed``: pairs of former and present name. A move that a crash interrupted is completed by the next call.
+    ``renamed``: pairs of former and current name. If a crash interrupts a move, the next call completes it.
     """
     names = dict(renamed)
     with suppress(FileNotFoundError), _opened(_kept(state)) as folder:
@@ -72,7 +72,7 @@ def read_kept(state: Path) -> Iterator[tuple[str, str, bytes]]:
 
 
 def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
-    """Write kept files, as root for the owner of the folder of the state file. Other kept files stay.
+    """Write kept files. Other kept files stay. If run as root, the owner of the state file's folder owns the new files.
 
     Raises:
         OSError: a file can't be written.
@@ -82,7 +82,7 @@ def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
 
 
 def _names(folder: int, is_kind: Callable[[int], bool]) -> list[str]:
-    """Return the visible names of one kind. The program makes only such names, so another account has made a link."""
+    """Return the visible names of folders or files. Links are omitted: the program makes none, so another account made them."""
     names = os.listdir(folder)
     found = sorted(name for name in names if not name.startswith("."))
     return [name for name in found if is_kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)]
@@ -90,7 +90,7 @@ def _names(folder: int, is_kind: Callable[[int], bool]) -> list[str]:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int]:
-    """Open a folder beside the state file, which must not be a link, and yield its descriptor."""
+    """Open a folder next to the state file, and yield its descriptor. The folder must not be a link."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         yield descriptor

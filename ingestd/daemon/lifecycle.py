@@ -35,7 +35,7 @@ _OPEN_AGAIN_SECONDS = 3.0
 """Interval between attempts to open the state file."""
 
 _SINKS_SECONDS = 600.0
-"""Interval of the checks whether the service still has the sinks. A check takes one request for each sink."""
+"""The interval at which the daemon checks that the service still has the sinks. A check takes one request for each sink."""
 
 
 async def run(
@@ -109,9 +109,9 @@ async def _assemble_when_possible(
     *,
     standby: StandbyPhase | None,
 ) -> Assembly | None:
-    """Assemble the daemon as soon as the state file can be opened; None: a stop was requested before that.
+    """Assemble the daemon as soon as the state file can be opened. Return None if a stop is requested first.
 
-    The wait covers a full disk at start-up: systemd would give up after a few restarts, and not start the daemon later.
+    The wait covers a full disk at start-up. If the process ended instead, systemd would give up after a few restarts.
     """
     sentence = ""
     while True:
@@ -167,7 +167,7 @@ async def _serve(
 
     if (listen := assembly.configuration.settings.listen) is not None:
         side_tasks.append(start("listener", lambda: serve(listen, assembly)))
-    await control.started.wait()  # a command that follows the start of the unit finds the daemon
+    await control.started.wait()  # so that a command after the start of the unit finds the daemon
     heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
 
     await shutdown.asked.wait()
@@ -193,17 +193,14 @@ async def _serve(
 
 
 async def _check_sinks(assembly: Assembly) -> None:
-    """Check periodically whether the service still has the sinks, until cancelled.
-
-    Each lane has checked its sink at its start.
-    """
+    """Check periodically whether the service still has the sinks, until cancelled. Each lane also checks at its start."""
     while True:
         await asyncio.sleep(_SINKS_SECONDS)
         assembly.dispatcher.check_sinks()
 
 
 async def _reload_at(asked: asyncio.Event, reloader: Reloader) -> None:
-    """Reload after each SIGHUP, until cancelled. Signals during a reload cause one more."""
+    """Reload after each SIGHUP, until cancelled. Signals during a reload cause one more reload."""
     while True:
         await asked.wait()
         asked.clear()

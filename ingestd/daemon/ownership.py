@@ -23,7 +23,7 @@ _CAREFUL: tuple[RemoveUnexplained, ...] = ("keep", "own", "remove")
 
 _BACKOFF = Backoff(base_seconds=5.0, cap_seconds=600.0)
 _MOST_STEPS = 4
-"""Repair a doubtful sink, read its sources again, remove unexplained entries, and find nothing left to do."""
+"""The steps of `compare`: repair a doubtful sink, read its sources again, remove unexplained entries, find nothing to do."""
 
 
 async def _ignore(_: SinkAddress) -> None:
@@ -31,15 +31,14 @@ async def _ignore(_: SinkAddress) -> None:
 
 
 class OwnershipKeeper:
-    """Requests comparisons of sinks that may contain unexplained entries.
+    """Requests comparisons of sinks that may contain unexplained entries: after the daemon's start, and after each adoption.
 
-    They follow the start of the daemon and each adoption of a sink.
+    If the state file is in doubt, sinks are compared and repaired in the same way. Entries are removed only if every pipeline
+    of the sink was read completely in this process and since the adoption, no pipeline has rejections, and all pipelines have
+    ``deletes: remove``. If there is nothing to do, the cost is one query after the first pass.
 
-    A sink with a doubtful state file is compared and repaired the same way. Entries are removed only if every pipeline of the
-    sink was read completely in this process and since the adoption, no pipeline has rejections, and all have ``deletes:
-    remove``. If there is nothing to do, the cost is one query after the first pass. ``on_compared`` is awaited with a sink when
-    its entries may be sent although the state file was in doubt: it was compared, or no pipeline writes it any more. Call all
-    methods but `waits_for` on the event loop's thread.
+    ``on_compared`` is awaited with a sink that may get entries after a doubt: the sink was compared, or no pipeline writes it
+    any more. Call all methods except `waits_for` on the event loop's thread.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class OwnershipKeeper:
         former = self._writers
         self._set_pipelines(pipelines)
         changed = {sink for sink, writers in self._writers.items() if former.get(sink) != writers}
-        # A comparison in progress recognizes by the identity of the list that its sink has not changed.
+        # A running comparison checks the identity of its list of pipelines, so unchanged lists are kept.
         self._writers.update((sink, writers) for sink, writers in former.items() if self._writers.get(sink) == writers)
         for sink in changed:
             self._open.add(sink)
@@ -101,7 +100,7 @@ class OwnershipKeeper:
     def note_pass(self, report: PassReport) -> None:
         """Record the end of a pass over a pipeline's source."""
         sink = self._sinks.get(report.pipeline)
-        if sink is None:  # a pass of a pipeline that was removed meanwhile
+        if sink is None:  # the pipeline was removed during the pass
             return
         self._passes[report.pipeline] = report
         if sink in self._open:
@@ -134,7 +133,7 @@ class OwnershipKeeper:
                 self._changed.set()
 
     async def compare(self, names: Collection[str], *, read: Callable[[Sequence[str]], Awaitable[None]]) -> None:
-        """Compare the sinks that are ready. ``read`` reads the pipelines of ``names`` again for which a sink waits."""
+        """Compare the sinks that are ready. ``read`` reads pipelines again that a sink waits for and that are in ``names``."""
         for _ in range(_MOST_STEPS):
             wanted, _ = await self._compare_due()
             again = [name for name in wanted if name in names]
@@ -143,7 +142,7 @@ class OwnershipKeeper:
             await read(again)
 
     async def _compare_due(self) -> tuple[list[str], list[SinkAddress]]:
-        """Return the pipelines to read again, and the sinks to compare later: not readable, or not delivered yet."""
+        """Compare due sinks. Return pipelines to read again, and sinks to compare later (not readable, or not delivered)."""
         wanted: list[str] = []
         failed: list[SinkAddress] = []
         while self._due:
@@ -194,19 +193,19 @@ class OwnershipKeeper:
         return not checked.status.undecided
 
     def _close(self, sink: SinkAddress, writers: list[PipelineSettings]) -> None:
-        """Require no comparison of a sink any more, unless its pipelines changed meanwhile."""
+        """Require no further comparison of a sink, unless its pipelines changed during the comparison."""
         if self._writers.get(sink) is writers:
             self._open.discard(sink)
 
     def _reopen(self, sink: SinkAddress) -> None:
         """Require new passes of all pipelines of the sink."""
-        self._open.add(sink)  # this is set first, so that only a pass that begins later counts
+        self._open.add(sink)  # set before the time, so that only a pass that begins later counts
         self._since[sink] = self._now()
         self._due[sink] = None
         self._changed.set()
 
     async def _is_read(self, sink: SinkAddress, writers: list[PipelineSettings], *, held: bool) -> bool:
-        """Return whether the sources of a sink were read completely; ``held``: except for held runs and paused pipelines."""
+        """Return whether the sources of a sink were read completely. ``held``: ignore held runs and paused pipelines."""
         paused = {one.pipeline for one in await asyncio.to_thread(self._status.pauses)} if held else set()
         reports = [self._passes.get(pipeline.name) for pipeline in writers if pipeline.name not in paused]
         since = self._since.get(sink, 0.0)
@@ -215,7 +214,7 @@ class OwnershipKeeper:
         )
 
     def _is_stale(self, name: str, sink: SinkAddress) -> bool:
-        """Return True if the last pass of a pipeline began too early. An unavailable source is read again anyway."""
+        """Return True if the last pass began before the sink required passes. An unavailable source is read again anyway."""
         report = self._passes.get(name)
         return report is not None and report.began < self._since.get(sink, 0.0)
 

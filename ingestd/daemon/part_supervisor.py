@@ -1,4 +1,4 @@
-"""Supervision of the daemon's parts: a failed part is logged, shown by `ingestd status`, and restarted."""
+"""Supervision of the daemon's parts: a failure is logged and shown by `ingestd status`, and the part is restarted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PartSupervisor:
         """Parts with a stored failure."""
 
     async def __call__(self, part: str, run: Run) -> None:
-        """Run ``part`` until it returns or is cancelled; restart it after each unexpected exception.
+        """Run ``part`` until it returns or is cancelled. Restart the part after each unexpected exception.
 
         Raises:
             MirrorError: the state file cannot be used.
@@ -42,7 +42,7 @@ class PartSupervisor:
         try:
             await self._keep_running(part, run)
         finally:
-            if part in self._failed:  # it was cancelled, because a reload ended it
+            if part in self._failed:  # a reload cancelled the part
                 await self._forget(part)
 
     async def _keep_running(self, part: str, run: Run) -> None:
@@ -58,7 +58,7 @@ class PartSupervisor:
         )
 
     async def forget_failures(self) -> None:
-        """Delete the failed parts of an earlier process."""
+        """Delete the stored failures of an earlier process."""
         await _unless_full(self._store.clear_all)
 
     async def _record(self, failure: PartFailure) -> None:
@@ -97,7 +97,7 @@ def is_fatal(error: BaseException) -> bool:
 
 
 async def _unless_full(write: Callable[[], None]) -> None:
-    """Write to the state file; do nothing on a full disk. The log has the failure, and the part restarts anyway."""
+    """Write to the state file, except on a full disk. The log has the failure, and the part restarts anyway."""
     try:
         await asyncio.to_thread(write)
     except MirrorFull:

@@ -44,9 +44,9 @@ def connect_service(
     counts: RequestCounts | None = None,
     writer: RisingWriter | None = None,
 ) -> ServiceClient:
-    """Return a client of the configured service. It connects with its first request, and reads its key again after a 401.
+    """Return a client of the service. The client connects with its first request, and reads the API key again after a 401.
 
-    ``counts`` receives its requests. ``writer``: the writer of the state file; None: the client sends no writes.
+    ``counts`` counts the client's requests. ``writer``: the writer of the state file; None: the client sends no writes.
 
     Raises:
         ConfigurationError: a certificate or its key can't be used.
@@ -115,11 +115,11 @@ def open_connector(
     wake: Callable[[str], None] = lambda _: None,
     files_read: FilesRead | None = None,
 ) -> Connector:
-    """Create the pipeline's connector. It opens its resources at the first call.
+    """Create the pipeline's connector. The connector opens its resources at the first call.
 
-    ``keeps``: it may write files beside the state file, because this process holds the lock of the state file. ``until``,
-    ``wake``: see `SourceContext`. ``files_read``: the files that all pipelines read; None: only the pipelines of this
-    configuration count.
+    ``keeps``: the connector may write files in folders next to the state file, because this process holds the state file's
+    lock. ``until``, ``wake``: see `SourceContext`. ``files_read``: the files that all pipelines read; None: only the pipelines
+    of ``configuration`` count.
     """
     source, state = pipeline.source, configuration.settings.state
     files = files_read or FilesRead(lambda: configuration)
@@ -188,7 +188,7 @@ def make_reader(
     folder: Path,
     on_pass: Callable[[PassReport], None] = lambda _: None,
 ) -> Reader:
-    """Return the reader of a pipeline as its settings say. ``folder``: for temporary files."""
+    """Return the reader of a pipeline with its settings. ``folder``: the folder for temporary files."""
     return Reader(
         pipeline=pipeline.name,
         connector=connector,
@@ -219,11 +219,11 @@ class PartFactory:
     files_read: FilesRead
 
     def reader(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
-        """Return a reader with a new connector; an exception of the connector is raised."""
+        """Return a reader with a new connector. If the connector can't be created, raise its exception."""
         return self._reader(configuration, pipeline, open_connector)
 
     def reader_or_report(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
-        """Return a reader; if its connector can't be created, the reader reports this at each pass."""
+        """Return a reader with a new connector. If the connector can't be created, the reader reports this at each pass."""
         return self._reader(configuration, pipeline, open_or_report)
 
     def client(self, settings: Settings) -> ServiceClient:

@@ -20,11 +20,11 @@ from ingestd.telemetry.catalogue.daemon import PipelinePaused, PipelineRequested
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineControl:
-    """Pauses, resumes and reads pipelines. Call it on the event loop.
+    """Pauses, resumes and reads pipelines. Call all methods on the event loop.
 
-    ``pipelines`` returns the configured pipelines. ``use_pauses`` pauses the sources of exactly these pipelines; ``read``
+    ``pipelines`` returns the configured pipelines. ``use_pauses`` pauses the sources of exactly the given pipelines. ``read``
     requests a reading of a source now. ``deliver`` makes the lanes look for entries that may be sent again. ``pausing`` is held
-    from a change of the stored pauses until ``use_pauses`` is called with them.
+    from a change of the stored pauses until ``use_pauses`` is called with the new pauses.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]
@@ -71,7 +71,7 @@ class PipelineControl:
         )
 
     async def _resume(self, name: str, by: str) -> PipelineControlled:
-        """End a pause, also of a pipeline that is no longer configured: its pending entries are then sent."""
+        """End a pause, so that pending entries are sent. The pipeline may be no longer configured."""
         pauses = await self._pauses()
         pause = pauses.pop(name, None)
         if pause is None:
@@ -99,7 +99,7 @@ class PipelineControl:
         return any(pipeline.name == name for pipeline in self.pipelines())
 
     def _unknown(self, name: str) -> PipelineControlled:
-        """Return a sentence: there is no such pipeline, or a reload is renaming or removing it."""
+        """Return the refusal for a pipeline that does not exist, or that a running reload renames or removes."""
         hint = nearest(name, [pipeline.name for pipeline in self.pipelines()])
         hint = hint or " Use 'ingestd reload' after a new pipeline."
         hint = " A reload renames or removes it now." if self._is_configured(name) else hint

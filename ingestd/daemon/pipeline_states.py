@@ -22,8 +22,8 @@ from ingestd.settings.model import PipelineSettings
 class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of the running daemon about the sources of all pipelines. Empty if no daemon runs.
 
-    ``health``: the states of the sources with a connection. ``waiting``: by pipeline and reason, the files that are not read in
-    their present state. ``tried``: the pipelines with a source that this process has tried to read.
+    ``health``: the states of the sources with a connection. ``waiting``: by pipeline and reason, the number of files that are
+    not read in their current state. ``tried``: the pipelines with a source that this process has tried to read.
     """
 
     notices: tuple[OperatorNotice, ...] = ()
@@ -35,7 +35,7 @@ class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
 class StoredFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of the state file about the pipelines and sinks; see the methods of `Observer`.
 
-    ``rejected``: the rejections by pipeline.
+    ``rejected``: the number of rejections by pipeline.
     """
 
     backlog: Sequence[SinkBacklog]
@@ -49,9 +49,9 @@ class StoredFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_facts(mirror: Observer, *, rejected: Mapping[str, int], runs: bool) -> StoredFacts:
-    """Read the facts besides ``rejected``. ``runs``: a daemon runs.
+    """Read all facts except ``rejected``. ``runs``: a daemon runs.
 
-    The cost is independent of the numbers of entries and partitions, except the partitions of paused pipelines.
+    The cost is independent of the number of entries. It depends on the number of partitions of paused pipelines only.
     """
     return StoredFacts(
         backlog=mirror.backlog(),
@@ -113,7 +113,7 @@ def parts_of(pipeline: str, sink: SinkAddress) -> tuple[str, ...]:
 
 
 def failed_part_sentence(failed: FailedPart) -> str:
-    """Return which part failed, since when and why."""
+    """Return a sentence on which part failed, since when and why."""
     return (
         f"{failed.part} failed {counted(failed.failures, 'time')} since {moment(failed.since)} and restarts "
         f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback. Please report it."
@@ -121,30 +121,30 @@ def failed_part_sentence(failed: FailedPart) -> str:
 
 
 def other_failures(failed: Sequence[FailedPart], pipelines: Iterable[tuple[str, SinkAddress]]) -> Iterator[str]:
-    """Yield which parts failed that no pipeline needs. ``pipelines``: names and sinks."""
+    """Yield a sentence for each failed part that no pipeline needs. ``pipelines``: names and sinks."""
     needed = {part for name, sink in pipelines for part in parts_of(name, sink)}
     yield from (failed_part_sentence(one) for one in failed if one.part not in needed)
 
 
 def pause_phrase(pause: PipelinePause) -> str:
-    """Return since when a pipeline is paused and by whom, for the middle of a sentence."""
+    """Return a phrase on who paused a pipeline and when, for the middle of a sentence."""
     return f"paused since {moment(pause.since)} by {pause.by}"
 
 
 def pause_sentence(pause: PipelinePause) -> str:
     """Return a sentence on the effect of a pause, and how it ends."""
-    waiting = f"{counted(pause.pending, 'pending entry')} of it {'is' if pause.pending == 1 else 'are'} not sent"
+    waiting = f"its {counted(pause.pending, 'pending entry')} {'is' if pause.pending == 1 else 'are'} not sent"
     end = f"'ingestd resume {pause.pipeline}' ends the pause."
     return f"It is {pause_phrase(pause)}: its source is not read, and {waiting}. {end}"
 
 
 def _of_delivery(blocker: LaneBlocker | None) -> Iterator[tuple[NoticeState, str]]:
     if blocker is not None:
-        yield ("failed" if blocker.standing == "paused" else "unavailable"), blocker.sentence
+        yield ("failed" if blocker.status == "paused" else "unavailable"), blocker.sentence
 
 
 def _of_last_run(run: LastRun | None, *, is_outdated: bool) -> Iterator[tuple[NoticeState, str]]:
-    """Yield why the last run was incomplete. Unless something is rejected, a later pass over the source knows more."""
+    """Yield why the last run was incomplete. ``is_outdated``: a later pass knows all failures except rejections."""
     if run is not None and run.failure_rejected:
         yield "attention", run.failure
     elif run is not None and run.failure and not is_outdated:

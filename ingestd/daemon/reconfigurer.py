@@ -28,7 +28,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import PipelineRenamed
 
 END_SECONDS = 10.0
-"""The longest wait for the calls of ended sources. A source that hangs longer gets its new settings when its call returns."""
+"""The time limit for the calls of ended sources. A source that hangs longer gets its new settings when its call returns."""
 
 
 class ReloadImpossible(IngestdError):
@@ -39,8 +39,8 @@ class ReloadImpossible(IngestdError):
 class Reconfigurer:
     """Changes the parts of one daemon. Methods belong to the event loop's thread.
 
-    ``configuration``: the configuration in use. ``connectors``: the connectors in use by pipeline; other parts read them here.
-    ``pausing`` is held while the stored pauses are read and used.
+    ``configuration``: the configuration in use. ``connectors``: the connectors in use, by pipeline; other parts read this
+    mapping. ``pausing`` is held while the stored pauses are read and used.
     """
 
     configuration: Configuration
@@ -58,7 +58,7 @@ class Reconfigurer:
     emit: Emit
 
     async def apply(self, found: Configuration, changes: ConfigurationChanges) -> tuple[tuple[str, str], ...]:
-        """Use another configuration; return the renamed pipelines as pairs of former and present name.
+        """Use another configuration. Return the renamed pipelines as pairs of former and current name.
 
         Raises:
             ConfigurationError: a part can't be created as configured. Nothing has changed.
@@ -88,10 +88,10 @@ class Reconfigurer:
             await self.dispatcher.use_service(client, delivery_limits(found.settings))
             await self.checker.use_client(client, missing_sink=found.settings.service.missing_sink)
         settings = found.settings
-        # Not earlier: a pipeline may be paused while this method waits.
+        # The pauses are read only now, because a pipeline may be paused while this method waits.
         async with self.pausing:
             pauses = await asyncio.to_thread(self.mirror.status.pauses)
-            # From here to the end nothing waits, so that no other part sees an incomplete change.
+            # The rest of this method awaits nothing, so that no other part sees an incomplete change.
             self.configuration = found
             self.supervisor.use_pauses([pause.pipeline for pause in pauses])
             self._start(settings, readers)
@@ -108,7 +108,7 @@ class Reconfigurer:
         return renamed
 
     def retry(self) -> SourcesRetried:
-        """Have lanes that wait, and sources that could not be read, try again at once."""
+        """Make waiting lanes, and sources that could not be read, try again at once."""
         self.dispatcher.retry_now()
         for connector in self.connectors.values():
             connector.resume()
@@ -118,7 +118,7 @@ class Reconfigurer:
         """Create the readers of pipelines. Blocks.
 
         Raises:
-            ConfigurationError: a connector can't be created; none of them stays open.
+            ConfigurationError: a connector can't be created; all created connectors are closed.
         """
         readers: list[Reader] = []
         mistakes: list[Mistake] = []
@@ -173,5 +173,5 @@ def _close(readers: Iterable[Reader]) -> None:
     for reader in readers:
         with contextlib.suppress(
             Exception
-        ):  # a plug-in may fail to close a connector that it has not opened; that has no effect
+        ):  # the plug-in may fail to close a connector that was never opened; this failure has no effect
             reader.connector.close()

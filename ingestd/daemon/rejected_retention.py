@@ -6,13 +6,13 @@ from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.settings.model import RejectedSettings
 from ingestd.telemetry import Emit, Event
-from ingestd.telemetry.catalogue.delivery import EntriesParked
-from ingestd.telemetry.catalogue.intake import PartitionParked, RecordsParked
+from ingestd.telemetry.catalogue.delivery import EntriesRejected
+from ingestd.telemetry.catalogue.intake import PartitionRejected, RecordsRejected
 from ingestd.telemetry.catalogue.rejected import RejectionsForgotten
 
 _DAY_SECONDS = 86_400.0
 _AGE_CHECK_SECONDS = 3_600.0
-"""Interval of the check by age. The check by number follows each rejection."""
+"""The interval of the check by age. The check by number follows each new rejection."""
 
 
 class RejectedRetention:
@@ -31,11 +31,11 @@ class RejectedRetention:
 
     def note_event(self, event: Event) -> None:
         """Request a check after new rejections. Thread-safe."""
-        if isinstance(event, RecordsParked | EntriesParked | PartitionParked):
+        if isinstance(event, RecordsRejected | EntriesRejected | PartitionRejected):
             self._rejections.notify()
 
     async def apply(self) -> int:
-        """Delete the rejections beyond the limits and return their number."""
+        """Delete the rejections beyond the limits. Return the number of deleted rejections."""
         days, rows = self._settings.keep_days, self._settings.keep_rows
         if days is None and rows is None:
             return 0

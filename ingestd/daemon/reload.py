@@ -1,6 +1,6 @@
-"""Reload by `ingestd reload` and SIGHUP: the configuration file and its secrets are read again, and the differences applied.
+"""Reload by `ingestd reload` and SIGHUP: read the configuration file and its secrets again, and apply the differences.
 
-A configuration with a mistake, or with a change that needs a restart, changes nothing.
+If the configuration has a mistake, or a change that needs a restart, nothing is applied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ingestd.telemetry.catalogue.daemon import ConfigurationReloaded, ReloadRefu
 
 
 def read_again(configuration: Configuration) -> Configuration:
-    """Read the file of a configuration again and return its present content.
+    """Read the file of a configuration again, and return the new configuration.
 
     Raises:
         ConfigurationError: the file has mistakes; the error contains all of them.
@@ -34,7 +34,7 @@ class Reloader:
     """Reloads one running daemon, one request at a time. All methods belong to the event loop's thread.
 
     ``read`` reads a configuration again and may block. ``on_begin`` and ``on_end`` are called around each reload.
-    ``refusal``: why the last reload changed nothing; empty if it was applied, or if there was none.
+    ``refusal``: why the last reload changed nothing; empty if the reload was applied, or if there was no reload.
     """
 
     def __init__(

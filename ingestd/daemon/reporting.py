@@ -29,7 +29,7 @@ def format_origin(rejection: Rejection) -> str:
 
 
 def format_rejection(rejection: Rejection) -> str:
-    """Return ``budget · budget.csv, row 3: The value is empty.``, with the name of the file once."""
+    """Return ``budget · budget.csv, row 3: The value is empty.``; the reason does not repeat the name of the file."""
     return f"{format_origin(rejection)}: {rejection.reason.removeprefix(f'{rejection.partition}: ')}"
 
 
@@ -55,16 +55,16 @@ def held_line(held: HeldRun) -> str:
 
 
 def by_whom(found: DriftFinding) -> str:
-    """Return who changed an entry in the service, and when, as far as the service says."""
+    """Return who changed an entry in the service, and when, if the service reports this."""
     at = f" {moment(found.changed_at)}" if found.changed_at is not None else ""
     return f"by {found.changed_by or 'others'}{at}"
 
 
 def describe_changes(run: RunSummary | PartitionRead) -> str:
-    """Return the entries of a run by kind of change, and the number of records without one.
+    """Return the counts of a run's entries by kind of change, and the number of records without a value.
 
-    Records that were in the last reading, too, are not mapped, so their entries are not counted. A run with such records only
-    would otherwise report "0 unchanged".
+    Records that were already in the last reading are not mapped, so their entries are not counted. Therefore, the text omits
+    "0 unchanged".
     """
     unchanged = f", {run.unchanged} unchanged" if run.unchanged else ""
     silent = f", {run.valueless} without a value" if run.valueless else ""

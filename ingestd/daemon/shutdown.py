@@ -13,7 +13,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import DrainOverran
 
 DRAIN_SECONDS = 8.0
-"""Time limit of the drain; the process then exits. Documented to users as ten seconds."""
+"""The time limit of the drain, after which the process exits. The documentation for users promises ten seconds."""
 
 _FLUSH_SECONDS = 1.0
 
@@ -21,8 +21,8 @@ _FLUSH_SECONDS = 1.0
 class Shutdown:
     """A request to stop and its deadline. ``step`` names the current step for the event of an overrun.
 
-    ``overrun``: the exit code after the deadline. It is no error code: committed work remains, and the rest is read and sent
-    again after the next start. ``seconds``: until the deadline; None: there is no deadline, because the process belongs to
+    ``overrun``: the exit code after the deadline. It need not be an error: committed work remains, and all other work is
+    repeated after the next start. ``seconds``: the time until the deadline; None: no deadline, because the process belongs to
     another program.
     """
 
@@ -50,7 +50,7 @@ class Shutdown:
         self.asked.set()
 
     def done(self) -> float:
-        """Cancel the deadline after a complete shutdown, and return its duration in seconds."""
+        """Cancel the deadline after a complete shutdown. Return the duration of the shutdown in seconds."""
         if self._deadline is not None:
             self._deadline.cancel()
         return time.monotonic() - self._began

@@ -1,4 +1,4 @@
-"""Signal handlers: the first SIGTERM or SIGINT drains the daemon, the second ends it at once, SIGHUP reloads it."""
+"""Signal handlers: the first SIGTERM or SIGINT drains the daemon, the second ends it at once, and SIGHUP causes a reload."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
     """While the context is open, the first signal calls ``ask`` with its name on the running event loop.
 
-    The second signal exits the process at once with 128 + its number, even if the event loop hangs. This is safe for the state
-    file. Use it on the main thread, where Python runs signal handlers.
+    The second signal ends the process at once with exit status 128 + signal number, even if the event loop hangs. This is safe
+    for the state file. Use this context on the main thread, where Python runs signal handlers.
     """
     loop = asyncio.get_running_loop()
     asked = False
@@ -42,9 +42,9 @@ def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def reload_signal(reload: Callable[[], None]) -> Iterator[None]:
-    """While the context is open, SIGHUP calls ``reload`` on the running event loop and ends nothing.
+    """While the context is open, SIGHUP calls ``reload`` on the running event loop instead of ending the process.
 
-    A SIGHUP that was noted before (`ingestd.process.hangup`) calls it, too: the configuration may have been read before it.
+    A SIGHUP that `ingestd.process.hangup` noted before also calls ``reload``: the configuration may have been read before it.
     """
     loop = asyncio.get_running_loop()
     before = signal.signal(signal.SIGHUP, lambda _number, _frame: loop.call_soon_threadsafe(reload))

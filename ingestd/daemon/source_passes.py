@@ -6,7 +6,7 @@ from ingestd.intake import PassReport
 
 
 class SourcePasses:
-    """The passes of this process. Written by the threads of the sources, read in any thread."""
+    """The results of the last passes in this process. The sources' threads write them; any thread can read them."""
 
     def __init__(self) -> None:
         self._failures: dict[str, str] = {}
@@ -14,14 +14,14 @@ class SourcePasses:
         self._unmounted: dict[str, bool] = {}
 
     def note(self, report: PassReport) -> None:
-        """Record a pass that has ended."""
+        """Record the report of a pass that has ended."""
         self._failures[report.pipeline] = report.failure
         self._unmounted[report.pipeline] = report.unmounted
         if report.complete:
             self._complete_at[report.pipeline] = report.began
 
     def failure(self, pipeline: str) -> str:
-        """Return why the last pass could not read the source; empty if it could, or if there was no pass yet."""
+        """Return why the last pass could not read the source; empty if it read the source, or if there was no pass yet."""
         return self._failures.get(pipeline, "")
 
     def is_unmounted(self, pipeline: str) -> bool:
@@ -33,8 +33,5 @@ class SourcePasses:
         return tuple(self._failures)
 
     def complete_at(self, pipeline: str) -> float | None:
-        """Return the begin of the last pass that read the whole source, in seconds since the epoch.
-
-        None: there was no such pass.
-        """
+        """Return when the last complete pass over the source began, in seconds since the epoch; None if there was none."""
         return self._complete_at.get(pipeline)

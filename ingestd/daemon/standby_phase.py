@@ -1,4 +1,4 @@
-"""A daemon with `--standby`: before it is active, beside its work, and when it ends. Imported with `--standby` only."""
+"""The phases of a daemon with `--standby`: before it is active, while it is active, and its end. Imported only with it."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ ServeStandby: TypeAlias = Callable[[ListenSettings, Callable[[], StandbyStatus]]
 
 _ALIVE_SECONDS = 2.0
 _AHEAD = 4
-"""Sinks that are read ahead; each has a temporary file until it is compared."""
+"""The maximum number of sinks that are read ahead. Each needs a temporary file until it is compared."""
 _COUNTED = 1_000_000
 
 
 class StandbyPhase:
     """A daemon with `--standby`. ``url``: the place of the shipments. ``serve`` serves the listener of a standby.
 
-    A simulation passes its own ``client`` and ``place``, and its clocks: ``clock``: see `Lease`; ``now``: see `Standby`.
+    A simulation passes its own ``client``, ``place``, ``clock`` (see `Lease`) and ``now`` (see `Standby`).
 
     Raises:
-        ConfigurationError: the place or the key can't be used.
+        ConfigurationError: the place or the encryption key can't be used.
     """
 
     leave_seconds = 8.0
@@ -122,19 +122,19 @@ class StandbyPhase:
         )
 
     async def wait(self, shutdown: Shutdown, heartbeat: Heartbeat, stack: AsyncExitStack) -> bool:
-        """Wait until this daemon is active; return False if a stop was requested before.
+        """Wait until this daemon is active. Return False if a stop is requested first.
 
-        ``stack`` gets the cleanup that happens last.
+        ``stack`` gets the cleanup calls, which run last.
 
         Raises:
             ConfigurationError: the service has no leases, or the shipments belong to another configuration.
-            MirrorError: another process holds the state file, or it can't be replaced.
+            MirrorError: another process holds the state file, or the state file can't be replaced.
         """
         stack.push_async_callback(self._client.aclose)
         stack.push_async_callback(asyncio.to_thread, self._place.close)
         if self._database_leases is not None:
             stack.callback(self._database_leases.close)
-        # Without the lock, another process could use the state file, or the socket beside it.
+        # Without the lock, another process could use the state file or its control socket.
         self._state.parent.mkdir(parents=True, exist_ok=True)
         self._lock = await asyncio.to_thread(lock_state, self._state)
         try:
@@ -166,9 +166,9 @@ class StandbyPhase:
         return is_active
 
     async def _choose_lease(self, writer: str) -> LeaseKind:
-        """Return where the lease of a new place is.
+        """Return where the lease of a new place is stored: in the service, unless the service offers no leases.
 
-        It is in the service, or in the place if that is a database and the service offers no leases.
+        The lease is then in the place, if the place is a database.
         """
         if self._database_leases is None or await self._leases.are_offered(writer):
             return "service"
@@ -189,7 +189,7 @@ class StandbyPhase:
         )
 
     def attach(self, assembly: Assembly, shutdown: Shutdown) -> Callable[[], Coroutine[None, None, None]]:
-        """Connect the parts of a daemon. Return a coroutine that keeps the lease and ships the state until it is cancelled."""
+        """Connect the parts of a daemon. Return a function that keeps the lease and ships the state until it is cancelled."""
         standby = self.standby
         pending: set[asyncio.Task[None]] = set()
 
@@ -207,7 +207,7 @@ class StandbyPhase:
             return response
 
         standby.gate.on_open = note_opened
-        # Sources need not keep data that was shipped.
+        # After a shipment, sources need not keep the shipped data.
         standby.on_shipped = assembly.supervisor.on_acknowledged
         assembly.perform = perform
 
@@ -220,7 +220,7 @@ class StandbyPhase:
         return keep
 
     async def _prepare(self) -> None:
-        """Import the libraries of an active daemon: that takes longer than the comparison of a small sink."""
+        """Import the libraries of an active daemon in advance. The imports take longer than the comparison of a small sink."""
         await asyncio.to_thread(complete_imports)
         self._client.prepare()
 
@@ -288,10 +288,7 @@ class StandbyPhase:
 
 
 async def _read_ahead(assembly: Assembly, gate: SinkGate) -> None:
-    """Read the largest of the sinks that must be compared before entries are sent to them.
-
-    Their sources are read at the same time.
-    """
+    """Read the largest sinks that must be compared before entries are sent to them. At the same time, sources are read."""
     count = assembly.mirror.status.entries_of
     entries = {sink: await asyncio.to_thread(count, sink, limit=_COUNTED) for sink in gate.closed}
     for sink in sorted(entries, key=entries.__getitem__, reverse=True)[:_AHEAD]:

@@ -47,20 +47,20 @@ class WorkCounter:
                     self._delivered[event.sink] += event.entries
 
     def counts(self) -> WorkCounts:
-        """Return the numbers since the start."""
+        """Return the counts since the start."""
         with self._guard:
             return WorkCounts(records=dict(self._records), delivered=dict(self._delivered))
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """The status. ``pid``: the process that holds the state file, None if no daemon runs.
+    """The status. ``pid``: the process that holds the state file; None if no daemon runs.
 
-    ``exists``: False before the first run; the numbers are then 0. ``forgotten``: rejections deleted because of the configured
+    ``exists``: False before the first run; all counts are then 0. ``forgotten``: rejections deleted because of the configured
     limits. ``failed_parts``: parts of the running daemon that failed and will restart. ``notices``: notices about sources for
-    the operator, such as files that can't be moved. ``health``: the states of sources with a connection. Both are empty if no
-    daemon runs. ``held``: runs that wait for an approval. ``paused``: the paused pipelines. ``since_start``: the work of the
-    running daemon. ``states``: the state of each configured pipeline, in the order of the configuration. ``standby``: which
-    daemon is active; None without `--standby`.
+    the operator, such as files that can't be moved. ``health``: the states of sources with a connection. ``notices`` and
+    ``health`` are empty if no daemon runs. ``held``: runs that wait for an approval. ``paused``: the paused pipelines.
+    ``since_start``: the work of the running daemon. ``states``: the state of each configured pipeline, in the order of the
+    configuration. ``standby``: which daemon is active; None without `--standby`.
     """
 
     configuration: str
@@ -84,7 +84,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _REJECTIONS_SHOWN = 20
-"""The newest rejections that the status contains, at most."""
+"""The maximum number of rejections in the status; it contains the newest."""
 
 
 def compile_status(
@@ -99,9 +99,8 @@ def compile_status(
 ) -> Status:
     """Return the status of an open state file that the process ``pid`` holds. Blocks.
 
-    ``sources``: the facts that this process knows about the sources.
-
-    ``with_sinks``: also the counts of each sink, which read all entries.
+    ``sources``: the facts that this process knows about the sources. ``with_sinks``: also return the counts of each sink, which
+    requires a read of all entries.
     """
     pipelines = tuple(mirror.pipelines())
     facts = read_facts(mirror, rejected={one.name: one.rejected for one in pipelines}, runs=pid is not None)

@@ -60,12 +60,12 @@ def _status_lines(found: Status) -> Iterator[str]:
 
 
 def _pipeline_lines(found: Status) -> Iterator[str]:
-    """Yield the state of each pipeline with its last run, and its reasons, unless other lines have them."""
+    """Yield the state of each pipeline with its last run, and the reasons that are not in other lines."""
     runs = {pipeline.name: pipeline for pipeline in found.pipelines}
     shown = {
         *map(failed_part_sentence, found.failed_parts),
         *(notice.sentence for notice in found.notices),
-        *(sink.trouble.sentence for sink in found.sinks if sink.trouble is not None),
+        *(sink.blocker.sentence for sink in found.sinks if sink.blocker is not None),
         *(pipeline.failure for pipeline in found.pipelines),
     }
     for state in found.states:
@@ -91,7 +91,7 @@ def _source_lines(found: Status) -> Iterator[str]:
 
 
 def health_sentence(source: SourceHealth) -> str:
-    """Return the state of a source's connection with its numbers."""
+    """Return the state of a source's connection, with its lag and its dropped messages."""
     facts: list[str] = []
     if source.connected_since is not None:
         facts.append(f"connected since {moment(source.connected_since)}")
@@ -105,14 +105,14 @@ def health_sentence(source: SourceHealth) -> str:
 
 
 def sink_line(sink: SinkStatus) -> str:
-    """Return the counts of a sink and, if its delivery is blocked, the reason, its begin, and what to do."""
+    """Return the counts of a sink. If the delivery is blocked, also return the reason, since when, and what to do."""
     line = f"sink {sink.address}: {counted(sink.entries, 'entry')}, {sink.pending} pending, {sink.rejected} rejected"
     line += f"; {_drift(sink, sink.drift)}" if sink.drift is not None else ""
     line += f"; {_unexplained(sink)}" if sink.unexplained else ""
     line += f"; {sink.doubt} It is compared and repaired after its sources have been read." if sink.doubt else ""
-    if (blocker := sink.trouble) is not None and sink.pending:
+    if (blocker := sink.blocker) is not None and sink.pending:
         next_try = f"next try {moment(blocker.until)}"
-        return f"{line}; {blocker.standing} since {moment(blocker.since)}, {next_try}: {blocker.sentence}"
+        return f"{line}; {blocker.status} since {moment(blocker.since)}, {next_try}: {blocker.sentence}"
     attempt = sink.last_attempt
     return line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else "")
 
@@ -136,9 +136,9 @@ def _drift(sink: SinkStatus, checked: DriftStatus) -> str:
 def _failure(sink: SinkStatus, checked: DriftStatus) -> str:
     """Return why the sink could not be read back, for the middle of a line.
 
-    The line may also have the reason why its delivery is blocked.
+    If the delivery is blocked for the same reason, the line already has the sentence.
     """
-    is_known = sink.pending and sink.trouble is not None and sink.trouble.sentence == checked.failure
+    is_known = sink.pending and sink.blocker is not None and sink.blocker.sentence == checked.failure
     return "for the same reason" if is_known else checked.failure.removesuffix(".")
 
 
@@ -163,7 +163,7 @@ def last_run_sentence(pipeline: PipelineStatus) -> str:
 
 
 def notice_sentences(pipeline: PipelineStatus) -> Iterator[str]:
-    """Return the notices on guesses and omissions in the last readings of the pipeline's files and tables, the newest first."""
+    """Yield the notices on guesses and omissions in the last readings of a pipeline's files and tables, newest first."""
     for notice in pipeline.notices:
         yield f"{notice.partition}, read {moment(notice.at)}: {notice.sentence}"
     if more := pipeline.noticed - len(pipeline.notices):

@@ -1,4 +1,4 @@
-"""The timings of scheduled readings and of drift checks, and the last time of each."""
+"""The timings of scheduled readings and drift checks, and the times of the last readings and checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ingestd.settings.schedule import OnChange
 
 
 def reading_timings(settings: Settings) -> Mapping[str, Timing]:
-    """Return the pipelines with a schedule. All other pipelines are read when their source changes."""
+    """Return the schedules by pipeline. Pipelines without a schedule are read when their source changes."""
     return {
         pipeline.name: pipeline.schedule
         for pipeline in settings.pipelines
@@ -20,7 +20,7 @@ def reading_timings(settings: Settings) -> Mapping[str, Timing]:
 
 
 def drift_timings(settings: Settings) -> Mapping[str, Timing]:
-    """Return the pipelines with a sink that is compared periodically."""
+    """Return, by pipeline, the timings of periodic comparisons of the sink."""
     return {pipeline.name: pipeline.drift.every for pipeline in settings.pipelines if pipeline.drift.every is not None}
 
 

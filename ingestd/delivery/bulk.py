@@ -1,11 +1,11 @@
 """Delivery in bulk: a claim is one request. If the service rejects it, bad entries are isolated and other entries delivered.
 
 A rejected request (400, 422) is sent again with ``partial=true``. The service then stores the good items and returns a result
-for each bad one. For a service without ``partial``, the items are sent in halves. A request that is too large (413) is
+for each bad item. For a service without ``partial``, the items are sent in halves. A request that is too large (413) is
 halved, and the lane uses the smaller size from then on.
 
-An origin never stops an entry. A request with ``partial=true`` may be rejected for its origins: it is sent again without
-origins, and the lane sends none until its sink is resolved again.
+An origin never prevents a delivery. If a request with ``partial=true`` is rejected, it is sent again without origins, and the
+lane sends no origins until its sink is resolved again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BulkSender:
             body = self._origins.claim_body(claim, self._max_bytes)
             response = await self._request(body, claim.items, [part.segment for part in claim.parts])
             if response.ok and not self._lane.read_back.is_needed(min(part.oldest for part in claim.parts), response):
-                # The next step waits for the mirror, not for the service: another request may be sent meanwhile.
+                # The next step waits for the mirror and not for the service, so another request may be sent now.
                 permit.release()
                 await self._lane.results.acknowledge_all(claim, response)
                 return
@@ -97,9 +97,9 @@ class BulkSender:
     async def _handle_rejection(
         self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], body: bytes, *, partial: bool
     ) -> Blocker | None:
-        """Deliver the items among the rejected ``items`` that can be delivered.
+        """Deliver those of the rejected ``items`` that can be delivered.
 
-        ``body``: the body of the request. ``partial``: whether the items may still be sent with ``partial=true``.
+        ``body``: the body of the rejected request. ``partial``: the items may still be sent with ``partial=true``.
         """
         origins = self._origins if _has_origins(body) else _NO_ORIGINS
         if response.outcome.remedy == "reject":
@@ -118,7 +118,7 @@ class BulkSender:
         return blocker_of(response.outcome)
 
     async def _announces_bulk(self, response: ServiceResponse[BulkResult]) -> bool:
-        """Return whether the service still takes bulk; another service may have replaced it."""
+        """Return whether the service still takes bulk requests; another service may have replaced it."""
         if response.bulk is not None:
             return True
         listed = await self._lane.client.list_sinks(self._sink.workspace)
@@ -183,7 +183,7 @@ class BulkSender:
     async def _apply_results(
         self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], result: BulkResult
     ) -> Blocker | None:
-        """Acknowledge items by their results. Items that were not stored for a temporary reason stay pending."""
+        """Acknowledge items by their results. Items that could not be stored for a temporary reason stay pending."""
         results = result.results
         if results is None:
             return await self._acknowledge(claim, items, response)

@@ -10,7 +10,7 @@ from ingestd.client.response import ITEM_PATH, ServiceResponse, without_item_pat
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.port import Claim, DeliveryAttempt, RejectedEntry
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
-from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
+from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesRejected
 from ingestd.telemetry.event import Emit
 
 _REPORTED_KEYS = 5
@@ -44,8 +44,8 @@ def rejection_of(key: str, response: ServiceResponse[Any]) -> RejectedEntry:
 class ClaimResults:
     """Makes, acknowledges and releases the claims of one lane. ``on_progress`` is called after each acknowledged group.
 
-    A claim exists only in memory. Entries of a claim that is neither acknowledged nor released are never delivered. So this class
-    keeps every open claim, and `release_all` releases those that a failure has left open.
+    A claim exists only in memory. If it is neither acknowledged nor released, its entries are never delivered. So this class
+    keeps every open claim, and `release_all` releases the claims that a failure has left open.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ClaimResults:
         )
         if rejected:
             self._emit(
-                EntriesParked(
+                EntriesRejected(
                     sink=self._address,
                     entries=len(rejected),
                     keys=tuple(entry.key for entry in rejected[:_REPORTED_KEYS]),
@@ -120,14 +120,14 @@ class ClaimResults:
         self._report_delivered(len(delivered), response)
 
     async def release(self, claim: Claim, response: ServiceResponse[Any] | None = None) -> None:
-        """Make the rest of a claim pending again; ``response`` is the response to the request that failed."""
+        """Make the unacknowledged entries of a claim pending again. ``response``: the response to the failed request."""
         attempt = attempt_of(response, claim.items) if response is not None else None
         self.releases += 1
         await self._mirror.release(claim, attempt=attempt)
         self._claims.pop(id(claim), None)
 
     async def release_all(self) -> None:
-        """Release every claim that is neither acknowledged nor released; their entries are pending again."""
+        """Release every claim that is neither acknowledged nor released, so that its entries are pending again."""
         while self._claims:
             _, claim = self._claims.popitem()
             self.releases += 1

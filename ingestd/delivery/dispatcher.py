@@ -23,10 +23,10 @@ from ingestd.telemetry.event import Emit
 class Dispatcher:
     """Delivers pending entries, one lane for each sink, until cancelled. All methods belong to the event loop's thread.
 
-    ``on_acknowledged`` is called with the sink after entries of it were acknowledged in the mirror. ``random`` also makes the
-    idempotency keys of this run unique. ``keep_running`` supervises each lane: an unexpected exception stops only that lane,
-    which starts again. ``clock`` returns monotonic seconds. ``checks_sinks``: each lane begins with `check_sinks`. ``may_send``
-    returns whether a sink may get entries; call `wake` when that changes.
+    ``on_acknowledged`` is called with the sink after entries of the sink were acknowledged in the mirror. ``random`` also makes
+    the idempotency keys of this run unique. ``keep_running`` supervises each lane: an unexpected exception stops only that
+    lane, which starts again. ``clock`` returns monotonic seconds. ``checks_sinks``: each lane first checks whether its sink
+    still exists. ``may_send`` returns whether a sink may get entries; call `wake` when its result changes.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Dispatcher:
         self._unknown: dict[int, int] = {}
         self._wakeups = ChangeSignal()
         self._checked_at = -1
-        """The generation of `_wakeups` before the last time that the lanes were read from the mirror."""
+        """The generation of `_wakeups` before the sinks were last read from the mirror."""
         self.changes = ChangeSignal()
 
     async def run(self) -> None:
@@ -80,7 +80,7 @@ class Dispatcher:
             self._take_next()
 
     async def use_service(self, client: ServiceClient, limits: DeliveryLimits) -> None:
-        """Change the service or the limits; they apply when this call returns.
+        """Change the service or the limits. The new values apply when this call returns.
 
         The lanes end as at a cancellation of `run`, and start again. The caller may then close the former client.
         """
@@ -155,15 +155,12 @@ class Dispatcher:
                 lane.wake()
 
     def check_sinks(self) -> None:
-        """Have every lane check whether the service still has its sink.
-
-        The entries of a sink that is gone become pending again.
-        """
+        """Make every lane check whether the service still has its sink. Entries of a lost sink become pending again."""
         for lane in self._lanes.values():
             lane.check_sink()
 
     def retry_now(self) -> None:
-        """End the wait of every lane that backs off or is paused; after a corrected key or configuration, for example."""
+        """End the wait of every lane that backs off or is paused, for example after a key or configuration was corrected."""
         self.limiter.retry_now()
         for lane in self._lanes.values():
             lane.retry_now()
@@ -173,11 +170,9 @@ class Dispatcher:
         return sorted((lane.report for lane in self._lanes.values()), key=lambda report: report.sink)
 
     async def drain(self) -> list[LaneReport]:
-        """Wait until every lane with pending entries is paused, or no entry is pending.
+        """Wait until no entry is pending, except entries of paused lanes. Return the reports of these paused lanes.
 
-        Return the reports of those paused lanes.
-
-        Includes everything that was committed before the call. A lane that backs off delays the end, so callers need a
+        This includes all entries that were committed before the call. A lane that backs off delays the end, so callers need a
         timeout. `run` must be running.
         """
         self.wake()
@@ -203,6 +198,6 @@ async def _end(lanes: list[asyncio.Task[None]]) -> None:
     try:
         await asyncio.wait(lanes)
     except asyncio.CancelledError:
-        # The task group would cancel the lanes again, and so end the wait of a lane for its requests.
+        # Without this wait, the task group would cancel the lanes again, which ends their wait for requests in flight.
         await asyncio.wait(lanes)
         raise

@@ -40,8 +40,7 @@ _FRAME = {"key": str, "value": str, "data_type": str, "author": str, "changed_by
 
 
 _AHEAD_SECONDS = 60.0
-"""The time for which a sink that was read ahead is used. It is limited, because another program may change the sink
-meanwhile."""
+"""The time for which the result of `read_ahead` is used; after it, another program may have changed the sink."""
 
 LOST = "The service no longer has the sink. It is created again with all its entries."
 """The failure of a check of a lost sink."""
@@ -61,7 +60,7 @@ class DriftCheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _SinkReading(NamedTuple):
-    """A sink that was read for a check, which has begun. ``at``: when the reading ended, by the clock of the checker."""
+    """The reading of a sink for a ``check`` that has begun. ``at``: when the reading ended, by the clock of the checker."""
 
     check: int
     response: ServiceResponse[int]
@@ -69,7 +68,7 @@ class _SinkReading(NamedTuple):
 
 
 class DriftChecker:
-    """Checks sinks: several at the same time, but each of them once at a time. It closes its clients.
+    """Checks sinks: different sinks at the same time, but one check of a sink at a time. Closes its clients.
 
     ``missing_sink``: as in the settings of the service. ``clock``: monotonic seconds.
     """
@@ -95,7 +94,7 @@ class DriftChecker:
         self._clock = clock
 
     async def use_client(self, client: ServiceClient, *, missing_sink: MissingSink) -> None:
-        """Send later requests with another client. The former client is closed when it reads no sink any more."""
+        """Send later requests with another client. The former client is closed when no check uses it any more."""
         former, self.client = self.client, client
         self._missing_sink = missing_sink
         await self._close_if_unused(former)
@@ -142,7 +141,7 @@ class DriftChecker:
     async def read_ahead(self, address: SinkAddress, *, is_open: Callable[[], bool]) -> None:
         """Read a sink now for its next check with ``doubt``, while its sources are read.
 
-        ``is_open``: whether entries are sent to it already, because it was checked.
+        ``is_open``: returns True if entries are already sent to the sink, because it was checked.
         """
         async with self._locks[address]:
             lane = await self._adopted(address)
@@ -180,7 +179,7 @@ class DriftChecker:
         return DriftStatus(tried_at=0, at=None, entries=0, added=0, changed=0, removed=0, failure=failure)
 
     async def _take_ahead(self, lane: LaneState, *, doubt: bool) -> _SinkReading | None:
-        """Return the sink that `read_ahead` has read, if this check may use it."""
+        """Return the result of `read_ahead` for the sink, if this check may use it."""
         reading = self._ahead.pop(lane.address, None)
         if reading is None or (doubt and self._clock() - reading.at <= _AHEAD_SECONDS):
             return reading
@@ -217,7 +216,7 @@ class DriftChecker:
             await self._close_if_unused(client)
 
     async def _end_lost(self, check: int, lane: LaneState) -> None:
-        """Make the entries of a lost sink pending again; its lane creates the sink."""
+        """Make the entries of a lost sink pending again; the lane then creates the sink."""
         await self._mirror.forget_sink(lane.id, lost=lane.sink_id)
         await self._drift.abandon_check(check, LOST)
         self._emit(SinkLost(sink=str(lane.address), sink_id=lane.sink_id))

@@ -1,9 +1,9 @@
 """Idempotency keys: equal for a repeated request with an unknown response, different for every other intent.
 
-A hash of the body alone would be wrong. A service stores its response to a key for a day and repeats it instead of acting.
-A value that changes from A to B and back to A would stay at B. A refusal, for example for a quota, would be repeated long
-after its cause is removed. So a key also covers the segments that are sent (an acknowledged segment is never sent again) and the
-number of refusals that the lane received. The key of entries also covers the run of the daemon.
+A hash of the body alone would be wrong. A service stores its response to a key for a day, and repeats it instead of acting.
+Then a value that changes from A to B and back to A would stay at B. A refusal, for example because of a quota, would be repeated
+long after its cause is removed. So a key also covers the number of refusals that the lane received, and the segments that are
+sent. An acknowledged segment is never sent again. The key of entries also covers the run of the daemon.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The items of a claim, as the JSON bytes that the mirror stores, and the bodies of requests made of them."""
+"""The items of a claim, as the JSON bytes that the mirror stores, and the request bodies that contain them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RAW = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a claim; ``raw`` is its JSON exactly as the mirror stores it.
 
-    ``oldest``, ``origin``: see `ClaimPart`. ``row``: the row in its origin; 0: it is not known.
+    ``oldest``, ``origin``: see `ClaimPart`. ``row``: the row of the entry in its origin; 0: not known.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ def items_body(items: Iterable[Item]) -> bytes:
 
 
 def in_row_order(claim: Claim) -> Claim:
-    """Return a claim with the items of each part in the order of their rows, because their steps are then short."""
+    """Return a claim with the items of each part in row order, because the encoded row steps are then short."""
     return replace(claim, parts=tuple(_in_row_order(part) if b"-" in part.row_steps else part for part in claim.parts))
 
 
@@ -92,6 +92,6 @@ def split_items(claim: Claim) -> list[Item]:
 
 
 def split_in_half(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return the two halves of some items; the first half of one item is empty."""
+    """Return the two halves of some items. If there is one item, the first half is empty."""
     middle = len(items) // 2
     return items[:middle], items[middle:]

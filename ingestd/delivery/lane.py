@@ -37,7 +37,7 @@ class Lane:
 
     ``checks_sink``: the first turn checks whether the service still has the sink. ``on_report`` is called when the report
     changes, ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`. While ``may_send``
-    returns False, the lane is idle; call `wake` after that.
+    returns False, the lane is idle; call `wake` when it returns True again.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class Lane:
         self._unacknowledged_bytes = 0
         self._wakeups = ChangeSignal()
         self._checked_at = -1
-        """The generation of the wake-ups before the last query of the mirror for pending entries."""
+        """The generation of the wake-ups before the lane last queried the mirror for pending entries."""
         self._all_claimed: tuple[int, int] | None = None
-        """The wake-ups and releases before the last claim, if the claim took all pending entries; None: it left entries."""
+        """The wake-ups and releases before the last claim, if it took all pending entries; None: entries may be left."""
         self._retry = ChangeSignal()
         self._is_check_due = checks_sink
         self._failures = 0
@@ -106,7 +106,7 @@ class Lane:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing happens soon without a signal: the lane is paused, or idle with no unhandled wake-up or check."""
+        """Whether nothing happens soon without a signal: the lane is paused, or idle after all wake-ups and checks."""
         status = self.report.status
         is_handled = self._checked_at == self._wakeups.generation and not self._is_check_due
         return status == "paused" or (status == "idle" and is_handled)
@@ -127,7 +127,7 @@ class Lane:
     async def run(self) -> None:
         """Deliver until cancelled; then requests in flight get `DeliveryLimits.grace_seconds` to complete.
 
-        May be called again after it has raised: no entry stays claimed.
+        May be called again after an exception, because no entry stays claimed.
 
         Raises:
             MirrorError: the mirror failed, except by a full disk.
@@ -190,7 +190,7 @@ class Lane:
         return await self._deliver()
 
     async def _find_loss(self) -> Blocker | None:
-        """Make the entries of a lost sink pending again. If entries are pending, their delivery finds the loss itself."""
+        """Make the entries of a lost sink pending again. Does nothing if entries are pending: their delivery finds the loss."""
         state = await self._parts.mirror.lane(self.id)
         if state is None or state.pending or not state.adopted:
             return None
@@ -207,7 +207,7 @@ class Lane:
             self._sender = BulkSender(self._parts, sink, on_too_large=self._on_too_large, on_blocked=self._on_blocked)
 
     def _on_blocked(self, blocker: Blocker) -> None:
-        """Start nothing more. The first blocker counts; later ones have the same cause."""
+        """Send no more claims. The first blocker counts; later blockers have the same cause."""
         self._blocker = self._blocker or blocker
 
     async def _deliver(self) -> Blocker | None:
@@ -228,7 +228,7 @@ class Lane:
             await self._finish(in_flight)
 
     async def _send_claims(self, in_flight: set[asyncio.Task[None]]) -> bool:
-        """Send the entries that can be sent now; return whether another permit would permit more."""
+        """Send the entries that can be sent now. Return True if more could be sent with another permit."""
         while self._can_send() and self._has_room(in_flight):
             if self._all_claimed == self._pending_changes:
                 return False
@@ -271,9 +271,9 @@ class Lane:
         return len(in_flight) < most and self._unacknowledged_bytes < self._limits.unacknowledged_bytes
 
     def _try_acquire(self) -> bool:
-        """Acquire a permit in bulk, before the claim is made.
+        """Acquire a permit if the lane sends in bulk; return False if none is available.
 
-        The claim then covers everything that is pending when it is sent.
+        The permit precedes the claim, so that the claim covers all entries that are pending when it is sent.
         """
         if isinstance(self._sender, BulkSender) and self._permit is None:
             self._permit = self._limiter.try_acquire()
@@ -346,13 +346,13 @@ class Lane:
             await finish_within(self._limits.grace_seconds if self._resolver.is_creating else 0.0, {resolving})
 
     async def _finish(self, in_flight: set[asyncio.Task[None]]) -> None:
-        """Let requests in flight complete within the grace, then cancel them; entries without a response stay pending."""
+        """Let requests in flight complete within the grace period, then cancel them. Unanswered entries stay pending."""
         if isinstance(self._sender, SingleSender) and in_flight:
             self._sender.close()
         await finish_within(self._limits.grace_seconds, in_flight)
         for task in in_flight:
             if not task.cancelled():
-                task.exception()  # the first failure ends the lane; later ones have the same cause
+                task.exception()  # the first failure ends the lane; later failures have the same cause
 
     async def _wait_for_turn(self) -> None:
         """Wait while the service is away or denies access, until this lane's turn to try for all lanes."""

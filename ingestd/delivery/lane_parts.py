@@ -16,7 +16,7 @@ from ingestd.telemetry.event import Emit
 
 
 class LaneParts(msgspec.Struct, frozen=True, kw_only=True):
-    """The sink of a lane in the configuration, and the objects that resolve it and deliver to it."""
+    """The address of a lane's sink in the configuration, and the objects that resolve the sink and deliver to it."""
 
     address: SinkAddress
     mirror: DeliveryStore

@@ -29,8 +29,8 @@ from ingestd.telemetry.event import Emit
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane must not send requests now, with the sentence of the last attempt.
 
-    ``status``: the service is away (backing off), or it denies access (paused). ``until``: when the service is tried again, in
-    seconds since the epoch. ``seconds``: the time from now until then; None while another lane tries.
+    ``status``: the service is unavailable (backing off), or it denies access (paused). ``until``: when the service is tried
+    again, in seconds since the epoch. ``seconds``: the time from now until then; None while another lane tries.
     """
 
     status: Literal["backing off", "paused"]
@@ -40,7 +40,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Denial(msgspec.Struct, kw_only=True):
-    """The service denies access until a person acts; ``prober`` is the lane that tries again for all."""
+    """The service denies access until a person acts. ``prober``: the lane that now tries again for all lanes."""
 
     until: float
     sentence: str
@@ -129,7 +129,7 @@ class Limiter:
         return Permit(self._release)
 
     def record_request(self) -> None:
-        """Count a further request under a permit that was used already."""
+        """Count a further request for a permit that was already used."""
         self._rate = self._rate.after_request(self._clock())
 
     def _grant(self) -> Permit:
@@ -142,7 +142,7 @@ class Limiter:
         self._grant_queued()
 
     def _wait_seconds(self) -> float | None:
-        """Return the seconds until the next request; None: it must wait until another request ends."""
+        """Return the seconds until the next request is permitted; None: not before another request ends."""
         if self._in_flight >= self._concurrency.limit:
             return None
         return self._rate.wait_seconds(self._clock())
@@ -247,7 +247,7 @@ class Limiter:
         )
 
     def end_turn(self, lane: object = None) -> None:
-        """End a lane's turn. If it sent no request as the probe, the next lane may."""
+        """End a lane's turn. If the lane was the probe but sent no request, the next lane may be the probe."""
         lane = lane or self
         ended = [denial for denial in self._denials.values() if denial.prober is lane]
         for denial in ended:
@@ -259,7 +259,7 @@ class Limiter:
             self.changes.notify()
 
     def record_denial(self, denied: Denied, workspace: str, sentence: str) -> None:
-        """Block all lanes that a denial concerns. Within `DeliveryLimits.denied_seconds` one lane tries again for all."""
+        """Block all lanes that a denial concerns. Within `DeliveryLimits.denied_seconds`, one of them tries again for all."""
         now, scope = self._clock(), "" if denied == "service" else workspace
         known = self._denials.get(scope)
         if known is not None and (known.prober is not None or now < known.until):
@@ -270,7 +270,7 @@ class Limiter:
         self.changes.notify()
 
     def clear_denial(self, scope: str) -> None:
-        """Unblock a workspace, or with an empty name the service, because it accepted a request."""
+        """Unblock a workspace, because it accepted a request; an empty ``scope`` unblocks the service."""
         if self._denials.pop(scope, None) is not None:
             self.changes.notify()
 
@@ -282,7 +282,7 @@ class Limiter:
         self.changes.notify()
 
     async def wait_for_turn(self, known: int, wait: Wait) -> None:
-        """Wait until `request_turn` may return something else than ``wait``.
+        """Wait until `request_turn` may return another result than ``wait``.
 
         ``known``: the generation of ``changes`` before `request_turn` was called; a later change ends the wait at once.
         """

@@ -1,4 +1,4 @@
-"""The check whether the service has lost a sink. The loss must be proven before all entries are written again."""
+"""Checks whether the service has lost a sink. The loss must be proven before all entries are written again."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ async def find_sink(
 ) -> SinkSummary | ServiceResponse[SinkSummary]:
     """Return the sink that the mirror remembers, or the response of the service if it neither lists nor returns the sink.
 
-    A list alone is no proof, so the sink itself is requested. The remedy of a lost sink is ``missing``. ``listed``: the sinks of
-    the workspace, which the service has.
+    A list alone is no proof, so the sink itself is requested. The remedy of a lost sink is ``missing``. ``listed``: the sinks
+    of the workspace. The service must have the workspace.
     """
     found = next((sink for sink in listed if sink.id == state.sink_id), None)
     if found is not None:
@@ -33,7 +33,7 @@ async def find_sink(
 async def is_lost(client: ServiceClient, state: LaneState) -> bool:
     """Return whether the service has the workspace of a remembered sink, and neither lists nor returns the sink.
 
-    A service with a new database has the workspace under another id: the workspace with the configured label counts.
+    A service with a new database has the workspace under another id, so the workspace with the configured label counts, too.
     """
     listed = await client.list_sinks(state.workspace_id)
     if listed.outcome.remedy == "missing":

@@ -1,4 +1,4 @@
-"""The origins of entries in requests, for a service that announces that it keeps them (service contract M12)."""
+"""The origins of entries in requests, for a service that announces that it stores origins (service contract M12)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROGRAM = "ingestd"
 
 
 class OriginEncoder:
-    """Encodes origins within the limits of a service; what does not fit is left out.
+    """Encodes origins within the limits of a service. Origins and members that do not fit are left out.
 
     ``limits``: None if the service takes no origins; the results are then empty. ``page``: the address of the daemon's page, or
     empty.

@@ -24,8 +24,8 @@ class LaneReport(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a lane. Times are seconds since the epoch.
 
     ``since``: when the blocker appeared, or without a blocker, when the status began. ``until``: the time of the next attempt
-    (backing off, paused). ``sentence``: why the lane is blocked and what to do; empty without a blocker. It stays until an
-    entry is delivered.
+    (backing off, paused). ``sentence``: why the lane is blocked and what to do; empty without a blocker. The sentence stays
+    until an entry is delivered.
     """
 
     sink: SinkAddress
@@ -70,12 +70,12 @@ class LaneReporter:
         self.reason = sentence
         self._is_reason_stored = True
         with contextlib.suppress(MirrorFull):
-            blocker = LaneBlocker(standing=status, sentence=sentence, since=since, until=until)
+            blocker = LaneBlocker(status=status, sentence=sentence, since=since, until=until)
             await self._mirror.note_blocker(self._lane, blocker)
         self._set(LaneReport(sink=self._sink, status=status, since=since, until=until, sentence=sentence))
 
     async def clear(self) -> None:
-        """Forget the reason, also the stored one."""
+        """Delete the reason here and in the mirror."""
         self.reason = ""
         if self._is_reason_stored:
             with contextlib.suppress(MirrorFull):
@@ -104,7 +104,7 @@ class LaneReporter:
         self._set(LaneReport(sink=self._sink, status="paused", since=self._now(), sentence=sentence))
 
     def set_status(self, status: LaneStatus) -> None:
-        """Set the status; the reason of a blocker is reported until entries are acknowledged."""
+        """Set the status; the reason of a blocker remains in the report until entries are acknowledged."""
         if status != self.report.status or self.report.until is not None:
             self._set(LaneReport(sink=self._sink, status=status, since=self.since, sentence=self.reason))
 

@@ -11,7 +11,7 @@ from ingestd.wire.origin import OriginLimits
 class ResolvedSink(msgspec.Struct, frozen=True, kw_only=True):
     """The service's ids of a workspace and a sink.
 
-    ``bulk`` None: the service offers only the documented single form. ``origin`` None: it does not take origins of entries.
+    ``bulk``: None if the service takes only documented requests with one entry. ``origin``: None if it takes no origins.
     """
 
     workspace: str

@@ -1,7 +1,7 @@
-"""Delivery of single entries, for a service with only the documented interface; `ingestd.core.plan` holds the steps.
+"""Delivery of single entries, for a service with only the documented interface; `ingestd.core.plan` has the steps.
 
-An origin never stops an entry: a rejected step is sent again without it. A patch has no origin, because its body has no member
-for it.
+An origin never prevents a delivery: a rejected step is sent again without its origin. A patch has no origin, because its body
+has no member for it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ingestd.mirror.port import Claim, RejectedEntry
 
 
 class _ClaimProgress:
-    """Results of a claim that are not acknowledged yet. They are flushed by number, by age, and at the end of the claim."""
+    """Results of a claim that are not acknowledged yet. Their number, their age and the end of the claim cause a flush."""
 
     def __init__(self, claim: Claim, results: ClaimResults, limits: DeliveryLimits) -> None:
         self._claim = claim
@@ -58,7 +58,7 @@ class _ClaimProgress:
             self._is_full.set()
 
     async def flush_when_due(self) -> None:
-        """Flush results by number and age, until cancelled."""
+        """Flush results when they are many or old enough, until cancelled."""
         while True:
             await self._has_results.wait()
             with contextlib.suppress(TimeoutError):
@@ -68,7 +68,7 @@ class _ClaimProgress:
                 await self._flush()
 
     async def _flush(self) -> None:
-        """Acknowledge the results. Entries of a cancelled flush stay pending: to write them again is harmless."""
+        """Acknowledge the results. Entries of a cancelled flush stay pending, because writing them again is harmless."""
         delivered, rejected, response = self._delivered, self._rejected, self._last_response
         self._delivered, self._rejected = [], []
         self._has_results.clear()
@@ -78,11 +78,11 @@ class _ClaimProgress:
             await self._results.acknowledge_some(self._claim, delivered=delivered, rejected=rejected, response=response)
 
     async def finish(self, flusher: asyncio.Task[None]) -> None:
-        """End the claim: acknowledge its results and release the rest.
+        """End the claim: acknowledge its results, and release the other entries.
 
-        If there is no rest, the claim is acknowledged as a whole.
+        If all entries are delivered and no results were flushed, the claim is acknowledged as a whole.
         """
-        # A running flush is allowed to end, so that no key is acknowledged twice; a waiting flusher is cancelled.
+        # Wait for a running flush, so that no key is acknowledged twice; then cancel the waiting flusher.
         async with self._flushing:
             flusher.cancel()
         await asyncio.wait([flusher])
@@ -178,7 +178,7 @@ class SingleSender:
         return None if acquiring.cancelled() else acquiring.result()
 
     async def _deliver(self, item: Item) -> tuple[str | RejectedEntry | Blocker, ServiceResponse[Any]]:
-        """Take the steps of an entry until it is delivered, rejected, or has to stay pending."""
+        """Send the steps of an entry until it is delivered, rejected, or must stay pending."""
         is_null = item.value is None
         update_with = self._lane.limits.update_with
         step: Step = first_step(item.kind, value_is_null=is_null, update_with=update_with)

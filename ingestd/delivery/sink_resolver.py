@@ -1,7 +1,7 @@
-"""Resolves the sink of a lane: finds its workspace and the sink, creates it if it does not exist, and adopts its entries.
+"""Resolves the sink of a lane: finds the workspace and the sink, creates a missing sink, and adopts existing entries.
 
-The sink is looked up before each creation: after a request without a response, after a crash, and after the service reported
-that the sink is missing. So no failure creates a second sink with the same label.
+The sink is looked up before each creation, also after a request without a response, after a crash, and after the service
+reported that the sink is missing. So no failure creates a second sink with the same label.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class SinkResolver:
     async def check(self, state: LaneState) -> Blocker | None:
         """Check whether the service still has the remembered sink. If it was lost, its entries become pending again.
 
-        A blocker is returned if the sink is not created again. Failures of an unreachable service do not count, because they
-        prove nothing.
+        Return a blocker if the sink is not created again. Other failures, for example of an unreachable service, are ignored,
+        because they do not prove a loss.
         """
         response = await self._lane.client.has_sink(state.workspace_id, state.sink_id)
         if response.outcome.remedy != "missing" or not await is_lost(self._lane.client, state):
@@ -202,7 +202,9 @@ class SinkResolver:
                 RunHeld(pipeline=held.pipeline, partition=held.partition, run=held.run, sentence=held.sentence)
             )
         self._lane.emit(
-            SinkAdopted(sink=str(self._lane.address), sink_id=sink.id, entries=response.value, settled=acknowledged)
+            SinkAdopted(
+                sink=str(self._lane.address), sink_id=sink.id, entries=response.value, acknowledged=acknowledged
+            )
         )
         self._lane.results.on_progress()
         return sink
@@ -219,8 +221,8 @@ class SinkCreation:
         """Create the sink with the oldest pending entries. None: no pending entry belongs in the sink.
 
         ``listed``: the response with the list of the sinks, which announces the service's limits. If the service rejects the
-        request for one of its entries, or for its size, the sink is created empty. The entries follow in the usual form, each
-        with its own outcome.
+        request because of an entry or its size, the sink is created empty. The entries then follow in usual requests, in which
+        each entry has a separate outcome.
         """
         self.is_running = True
         try:
@@ -255,7 +257,7 @@ class SinkCreation:
         if response.outcome.remedy in {"reject", "shrink"}:
             return await self._create_empty(lane, workspace, segments, listed)
         if response.value is not None:
-            # The response is repeated, or does not list the stored entries. Only a read of the sink is reliable.
+            # The response is a repeated one, or does not list the stored entries. Only a read of the sink is reliable.
             self._lane.keys.record_refusal()
             return Blocker(reaction="reopen", sentence="The sink was created; its content is being read.")
         return self._blocker(response)
@@ -273,7 +275,7 @@ class SinkCreation:
     async def _request(
         self, workspace: str, segments: Sequence[int], items: Sequence[Item] = (), origins: bytes = b""
     ) -> ServiceResponse[SinkSummary]:
-        """Send the request. ``segments``: of the entries for which the sink is created, if it is created empty, too."""
+        """Send the request. ``segments``: of the entries that cause the creation, also if the sink is created empty."""
         entries = tuple(msgspec.Raw(item.raw) for item in items)
         body = msgspec.json.encode(
             {"label": self._lane.address.name.strip()}

@@ -13,12 +13,12 @@ Row = tuple[str, str | None, str | None]
 
 
 SignedRow = tuple[str, str | None, str | None, str | None, str | None, str | None]
-"""Key, value, data type, and its author, if one author created the entry and wrote it last. Otherwise the author of the last
-write, and the time."""
+"""Key, value, data type, author, last author, and time of the last write. If one author created the entry and wrote it last, the
+last author is None. Otherwise the author is None."""
 
 
 def _text(value: object) -> str | None:
-    # The interface document types both as strings. JSON of another type never equals a desired text.
+    # In the interface document, value and data type are strings. The JSON text of another type never equals a desired text.
     if isinstance(value, str):
         return _storable(value)
     return None if value is None else json.dumps(value)
@@ -28,7 +28,7 @@ def row_of(entry: Mapping[str, Any]) -> Row:
     """Return the members of an entry that the mirror stores.
 
     Raises:
-        UnreadableBody: it has no key.
+        UnreadableBody: the entry has no key.
     """
     key = entry.get("key")
     if not isinstance(key, str):
@@ -42,7 +42,7 @@ def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
     The row also has the author of the last change, if it differs, and the time of that change as the service writes it.
 
     Raises:
-        UnreadableBody: it has no key.
+        UnreadableBody: the entry has no key.
     """
     key, value, data_type = row_of(entry)
     found, at = entry.get("updatedBy"), entry.get("updatedAt")

@@ -1,4 +1,4 @@
-"""The reports of a connector beside its readings. An exception of a plug-in in a report becomes a notice, and ends nothing."""
+"""What a connector reports apart from records: notices, waiting files and health. An exception in a report becomes a notice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def connector_notices(pipeline: str, connector: Connector) -> list[OperatorNotic
     """Return `Connector.notices`, or a notice that the connector fails to report them. Thread-safe."""
     try:
         sentences = msgspec.convert(list(connector.notices()), list[str])
-    except Exception as error:  # noqa: BLE001 - a plug-in's failure must not end the status
+    except Exception as error:  # noqa: BLE001 - a plug-in's failure must not make the status command fail
         return [_failed(pipeline, "report its notices", error)]
     return [OperatorNotice(pipeline=pipeline, sentence=sentence) for sentence in sentences]
 

@@ -14,14 +14,14 @@ from ingestd.mirror.port import Snapshot
 from ingestd.mirror.row_hashes import RowHashes
 
 _JOINED_RATIO = 16
-"""A batch is joined with at most this many previous hashes for each of its own; measured: half the time of a search.
+"""A batch is joined with the previous hashes only if there are at most this many of them for each hash of the batch.
 
-A join reads all previous hashes. With many batches in one large reading, its time would grow with their square. A search of the
-batch's sorted hashes is used instead.
+A join takes half the time of a search (measured), but it reads all previous hashes. With many small batches in a large reading,
+this time would grow with the square of the number of batches. The sorted previous hashes are then searched instead.
 """
 
 _SCANS = 4
-"""The number of small batches that are compared with the unsorted previous hashes. Sorting these takes as long as six scans."""
+"""The number of small batches that are compared with the unsorted previous hashes. A sort takes as long as six scans."""
 
 
 class Difference:
@@ -45,7 +45,7 @@ class Difference:
             self._load_previous = None
 
     def load_sections(self) -> dict[bytes, int]:
-        """Load the previous reading; return the number of records of its sections, by digest. `mask_new` knows these."""
+        """Load the previous reading; return the record counts of its sections, by digest. `mask_new` accepts them as known."""
         if self._load_previous is None:
             return {}
         previous, self._load_previous = self._load_previous(), None
@@ -76,11 +76,11 @@ class Difference:
 
     def seen(self) -> Snapshot:
         """Return all records of this reading. Nothing can be compared afterwards."""
-        self._previous = None  # they are no longer needed, and as large as the result
+        self._previous = None  # the previous hashes are no longer needed, and are as large as the result
         return self._seen.end()
 
     def _find_missing(self, previous: pl.Series, hashes: pl.Series) -> pl.Series:
-        """Return the values of ``hashes`` that ``previous`` lacks, which is not empty."""
+        """Return the values of ``hashes`` that are not in ``previous``. ``previous`` is not empty."""
         is_small = previous.len() > _JOINED_RATIO * hashes.len()
         if not self._is_sorted and is_small and self._scans < _SCANS:
             self._scans += 1
@@ -115,13 +115,13 @@ def _repeat(count: int, *, is_new: bool) -> pl.Series:
 
 
 SPILL_PARTS = 2
-"""The number of parts of a spill file of row hashes. The reading and the previous reading have one file each."""
+"""The number of parts of a spill file of row hashes: one for the reading, and one for the previous reading."""
 
 _IN_MEMORY = 2_000_000
-"""The number of row hashes of a reading that are collected in memory, 16 MB."""
+"""Maximum number of row hashes of a reading that are collected in memory (16 MB)."""
 
 _SLICE = 1 << 17
-"""Previous row hashes that are written to the spill file at a time."""
+"""The number of previous row hashes that are written to the spill file at once."""
 
 _READING, _PREVIOUS = range(SPILL_PARTS)
 
@@ -166,7 +166,7 @@ class SeenRecords:
     def release_memory(self) -> None:
         """Move many previous hashes to the spill file.
 
-        The caller needs their memory, and may need only a small number of them again.
+        The caller needs the memory, and probably needs only a small number of these hashes again.
         """
         if self._spill is not None and self._previous is not None and self._previous.len() >= _IN_MEMORY:
             for piece in self._previous.to_frame("row_hash").iter_slices(_SLICE):
@@ -208,7 +208,7 @@ class SeenRecords:
         return Snapshot(hashes=RowHashes(self._pieces, self._count), sections=sections)
 
     def _pieces(self) -> Iterator[pl.Series]:
-        """Yield what was collected, in order."""
+        """Yield the collected hashes, in order."""
         spilled = self._frames(_READING)
         for part in self._parts:
             if isinstance(part, _Range):

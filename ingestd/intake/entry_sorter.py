@@ -1,7 +1,7 @@
-"""Brings the entries of a large reading into the order of their keys before the mirror stores them.
+"""Sorts the entries of a large reading by key before the mirror stores them.
 
-The mirror's entries are a B-tree by key. Entries in the order of a file reach all of its pages with every batch; in the order
-of keys they reach each page once. So the cost of an entry does not grow with their number (decision record 0026).
+The mirror's entries are a B-tree by key. If entries come in file order, every batch touches all pages of the tree. In key
+order, each page is touched once. So the cost of an entry does not grow with the number of entries (decision record 0026).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ingestd.intake.spill_file import SpillFile
 
 RANGES = 64
 ROWS_AT_ONCE = 50_000
-"""About this number of entries are in memory at once."""
+"""The approximate number of entries in memory at once."""
 
 
 class EntrySorter:
@@ -42,7 +42,7 @@ class EntrySorter:
         Raises:
             MirrorFull: the temporary file can't be written.
         """
-        ordered = entries.sort("key", maintain_order=True)  # stable: the last record of equal keys is last
+        ordered = entries.sort("key", maintain_order=True)  # stable: entries with equal keys keep their order
         if self._bounds is None:
             # The first entries are a sample. A bad sample makes the parts uneven, but not wrong.
             self._bounds = ordered["key"].gather([ordered.height * part // RANGES for part in range(1, RANGES)])
@@ -55,8 +55,8 @@ class EntrySorter:
     def drain(self) -> Iterator[pl.DataFrame]:
         """Yield all entries in pieces, and empty the sorter.
 
-        The keys of a part precede the keys of the next part. Equal keys remain in the order of their addition. A piece is not
-        sorted.
+        The keys of a part precede the keys of the next part. Entries with equal keys keep the order in which they were added. A
+        piece is not sorted.
         """
         for part in range(RANGES):
             piece: list[pl.DataFrame] = []

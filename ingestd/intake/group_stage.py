@@ -1,7 +1,7 @@
 """The group stage of a run: collects the states of a whole partition, on disk if they are many, and yields its groups.
 
-The states go to one temporary file beside the state file. They are divided by a hash of their group, and each part is merged
-alone. So memory depends on the size of a part, and not on the number of records or on the size of one group.
+The temporary file is in the folder of the state file. States are divided by a hash of their group, and each part is merged
+separately. So memory depends on the size of a part, and not on the number of records or on the size of one group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ingestd.core.record import Batch, Reject
 from ingestd.intake.spill_file import SpillFile
 
 STATES_IN_MEMORY = 150_000
-"""The number of states that are merged at once, and written to disk if they do not become fewer than half."""
+"""The number of states in memory at which they are merged. If at least half of this number remains, it is written to disk."""
 PARTS = 64
 ROWS_AT_ONCE = 50_000
 _PART = "\0part"
@@ -110,7 +110,7 @@ class GroupStage:
         return keys.to_series().cast(pl.Int64).alias(_PART)
 
     def _write(self) -> None:
-        """Write the states of the memory to the end of the parts, in their order."""
+        """Append the states in memory to the parts of the file, in their order."""
         [states] = self._memory
         parts = states.with_columns(self._part_of(states)).partition_by(
             _PART, as_dict=True, include_key=False, maintain_order=True

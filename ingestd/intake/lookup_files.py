@@ -18,7 +18,7 @@ from ingestd.core.mapping import Table, TableSource
 
 _BYTES = 16 * 2**20
 _RECENT_SECONDS = 2.0
-"""A file that was just written may be written again within the resolution of its time, so its content is compared."""
+"""A file that was written within this time may be written again without a new file time, so its content is compared."""
 
 
 class _TableFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ def parse_table(content: bytes, source: TableSource, path: Path) -> Table:
     """Return the values of a table by key.
 
     Raises:
-        SourceUnavailable: the content is no such table, or has a key twice.
+        SourceUnavailable: the content is no CSV table with these columns, or has a key twice.
     """
 
     def problem(sentence: str) -> SourceUnavailable:
@@ -124,8 +124,8 @@ def parse_table(content: bytes, source: TableSource, path: Path) -> Table:
 
 
 def _read_bounded(path: Path) -> bytes:
-    """Return the content of a file up to one byte above the limit."""
-    # Without O_NONBLOCK, a pipe that has the name would block until it has a writer.
+    """Return the content of a file, at most one byte more than the limit."""
+    # Without O_NONBLOCK, opening a pipe with this name would block until the pipe has a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -8,13 +8,13 @@ from typing import Literal, TypeAlias
 import msgspec
 
 NoticeState: TypeAlias = Literal["", "attention", "unavailable", "failed"]
-"""The state of the pipeline that a notice causes; empty: it causes none, because it is only information."""
+"""The state of the pipeline that a notice causes; empty: no state, because the notice is only information."""
 
 
 class OperatorNotice(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence about the source of a pipeline; about the daemon itself if ``pipeline`` is empty.
 
-    ``since``: when it became true, in seconds since the epoch; None if that is unknown.
+    ``since``: when the sentence became true, in seconds since the epoch; None if this is unknown.
     """
 
     pipeline: str
@@ -35,14 +35,14 @@ class SourceHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failures:
-    """Partitions with a repeated failure: its reason and its first time. Thread-safe for readers."""
+    """The repeated failures of partitions: the reason and the first time of each. Thread-safe for readers."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._known: dict[str, tuple[str, float]] = {}
 
     def record(self, name: str, sentence: str) -> bool:
-        """Record a failure; return False if the same sentence is recorded for the partition already."""
+        """Record a failure; return False if the partition already has this sentence."""
         known = self._known.get(name)
         self._known[name] = (sentence, known[1] if known is not None else self._now())
         return known is None or known[0] != sentence

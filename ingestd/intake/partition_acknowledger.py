@@ -10,14 +10,14 @@ from ingestd.intake.source_failures import SourceFailures
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.sdk import AcknowledgesTogether, Connector, Holds
 from ingestd.telemetry import Emit
-from ingestd.telemetry.catalogue.intake import PartitionSettled, SettlingFailed
+from ingestd.telemetry.catalogue.intake import AcknowledgementFailed, PartitionAcknowledged
 
 _TOGETHER = 100
 """Maximum number of partitions in one notification of a connector."""
 
 
 class PartitionAcknowledger:
-    """Notifies the connector of one pipeline. ``failures``: why it can't acknowledge partitions; ``report`` adds to them."""
+    """Notifies the connector of one pipeline of acknowledged partitions; adds to ``failures`` why it can't acknowledge them."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class PartitionAcknowledger:
     ) -> None:
         self._pipeline = pipeline
         self._connector = connector
-        # This is checked once, because the check of a protocol takes longer than other steps of a small file.
+        # Protocols are checked once, because the check takes longer than other steps of a small file.
         self._together = connector if isinstance(connector, AcknowledgesTogether) else None
         self._holder = connector if isinstance(connector, Holds) else None
         self._mirror = mirror
@@ -52,7 +52,7 @@ class PartitionAcknowledger:
         )
 
     def _acknowledge_some(self, acknowledged: Sequence[tuple[int, Partition, Cursor]]) -> int:
-        """Notify the connector of some partitions, and store together which of them it has acknowledged."""
+        """Notify the connector of some partitions, and store in one transaction which partitions it has acknowledged."""
         with self._mirror.batch(self._pipeline):
             acknowledgements = [self._mirror.acknowledgement(identity) for identity, _, _ in acknowledged]
         notified = [
@@ -80,7 +80,7 @@ class PartitionAcknowledger:
                     self._mirror.acknowledge(identity, cursor, gone=gone)
         for _, name, _, _ in done:
             self._failures.unacknowledged.clear(name)
-            self._emit(PartitionSettled(pipeline=self._pipeline, partition=name))
+            self._emit(PartitionAcknowledged(pipeline=self._pipeline, partition=name))
         return len(done)
 
     def _notify(self, notified: Sequence[tuple[Partition, Cursor, Acknowledgement]]) -> Sequence[Exception | None]:
@@ -90,11 +90,13 @@ class PartitionAcknowledger:
                 return self._together.acknowledge_together(notified)
             except MirrorError:
                 raise
-            except Exception as error:  # noqa: BLE001 - the single calls find out which partition has caused it
+            except Exception as error:  # noqa: BLE001 - single calls then show which partition causes the error
                 sentence = (
                     f"{len(notified)} partitions are acknowledged one by one: {str(error) or type(error).__name__}"
                 )
-                self._emit(SettlingFailed(pipeline=self._pipeline, partition=notified[0][0].name, sentence=sentence))
+                self._emit(
+                    AcknowledgementFailed(pipeline=self._pipeline, partition=notified[0][0].name, sentence=sentence)
+                )
         return [self._notify_one(*one) for one in notified]
 
     def _notify_one(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> Exception | None:

@@ -11,7 +11,7 @@ from ingestd.core.record import Batch, Cursor, Partition
 from ingestd.intake.run import checked_batches
 
 _MAX_RECORDS = 500
-"""A reading with more records is stored alone."""
+"""A partition with more records is not stored together with other partitions."""
 
 
 class PartitionBatches:
@@ -25,9 +25,9 @@ class PartitionBatches:
         self.cursor = cursor
         self._source = checked_batches(source)
         self.fetched: list[Batch] = []
-        """What `fetch` has read."""
+        """The batches that `fetch` has read."""
         self.mapped: PreparedBatch | None = None
-        """The first batch of ``fetched``, if it was mapped together with others."""
+        """The result of the first batch of ``fetched``, if it was mapped together with batches of other partitions."""
         self._failure: SourceUnavailable | SourceBroken | None = None
         self._is_fetched = False
 
@@ -42,14 +42,14 @@ class PartitionBatches:
         self._source.close()
 
     def fetch(self) -> bool:
-        """Read the first batch. Return whether the source is not needed any more: the reading is small, or it failed."""
+        """Read the first batch. Return True if the source is no longer needed: the reading is small, or it failed."""
         try:
             for batch in self._source:
                 self.fetched.append(batch)
                 if len(self.fetched) > 1 or not batch.last or batch.records.height > _MAX_RECORDS:
                     return False
         except (SourceUnavailable, SourceBroken) as failure:
-            self._failure = failure.with_traceback(None)  # it would keep the source's file open
+            self._failure = failure.with_traceback(None)  # a traceback would keep the source's file open
         self._is_fetched = True
         return True
 
@@ -59,7 +59,7 @@ class PartitionBatches:
         return sum(batch.records.height for batch in self.fetched)
 
     def prepared(self, batch: Batch) -> PreparedBatch | None:
-        """Return the known results of a batch that was mapped together with other batches."""
+        """Return the result of a batch if it was mapped together with other batches; else None."""
         return self.mapped if self.fetched and batch is self.fetched[0] else None
 
     def __iter__(self) -> Iterator[Batch]:

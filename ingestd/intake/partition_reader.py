@@ -42,8 +42,8 @@ _NO_END = (
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """How to read a partition.
 
-    ``whole``: map every record, without differences. ``collided``: the run with differences that did not show which record owns
-    a key. ``is_reread``: the partition had been read before that run.
+    ``whole``: map every record, without differences. ``collided``: the id of the run with differences that did not show which
+    record owns a key. ``is_reread``: the partition had been read before that run.
     """
 
     whole: bool = False
@@ -55,7 +55,7 @@ class StoredPartition(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one reading of a partition. Its effects outside the mirror follow the commit.
 
     ``summary``: the summary of the run; None: there was nothing to store, or the reading failed. ``failure``: why the partition
-    could not be read. ``again``: how it must be read again.
+    could not be read. ``again``: how the partition must be read again; None: it need not be.
     """
 
     summary: RunSummary | None = None
@@ -66,7 +66,7 @@ class StoredPartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
-    """Reads the partitions of one source; see `Reader` for their common parts. Belongs to the thread of the pass.
+    """Reads the partitions of one source; see `Reader` for the members. Belongs to the thread of the pass.
 
     ``mapping`` is replaced between two passes if the tables of its lookups change. ``must_end``: end a reading at its next batch.
     """
@@ -86,7 +86,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
     _sections: ReadsSections | None = None
 
     def __post_init__(self) -> None:
-        """Check the protocol once, because that takes longer than other steps of a small file."""
+        """Check the protocol of the connector once, because the check takes longer than other steps of a small file."""
         self._sections = self.connector if isinstance(self.connector, ReadsSections) else None
 
     @property
@@ -103,7 +103,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
         return digest if self.contract is None else self.contract.digest_with(digest)
 
     def known_cursor(self, partition: Partition) -> Cursor | None:
-        """Return the cursor after which a partition is read; None: from its begin."""
+        """Return the cursor after which a partition is read; None: from its start."""
         return self.mirror.known_cursor(self.pipeline, partition.name, self.sink, self.digest)
 
     @property
@@ -111,7 +111,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
         return bool(self.mapping.facts or (self.groups is not None and self.groups.facts))
 
     def store(self, partition: Partition, attempt: Attempt, reading: PartitionBatches | None = None) -> StoredPartition:
-        """Store one partition: ``reading``, or a new reading. A result with ``again`` has recorded nothing as read."""
+        """Store one partition: ``reading``, or a new reading. If the result has ``again``, nothing is recorded as read."""
         state = self.mirror.open_partition(self.pipeline, partition, self.sink, self.digest)
         if not partition.replayable:
             map_retried(self.mirror, state.id, self.mapping)
@@ -189,11 +189,11 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
     def _take_batches(
         self, run: Run, reading: PartitionBatches, state: PartitionState, attempt: Attempt, *, is_held: bool
     ) -> StoredPartition:
-        """Store the batches of a reading. ``is_held``: it is compared with the held or discarded run of the partition."""
+        """Store the batches of a reading. ``is_held``: compare it with the held or discarded run of the partition."""
         summary = None
         for batch in reading:
             if batch.unchanged and is_held:
-                # After a rejection, the reading shows that the content can be read again.
+                # If a later reading rejected the partition, this reading shows that the content can be read now.
                 return StoredPartition(again=Attempt(whole=True)) if state.is_rejected else StoredPartition(held=True)
             if self._needs_whole(batch, state, is_held=is_held):
                 return StoredPartition(again=Attempt(whole=True))
@@ -232,7 +232,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
         ``rejection``: why all records are rejected.
         """
         if partition.snapshot:
-            return  # durable only as a whole
+            return  # a snapshot is durable only as a whole
         try:
             if rejection:
                 self.connector.batch_rejected(partition, rejection)
@@ -245,9 +245,9 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
     def _begin_reading(
         self, partition: Partition, cursor: Cursor | None, run: Run
     ) -> Iterator[Batch | RecordUnreadable]:
-        """Read a partition; without its known sections, if only the records decide their row hashes.
+        """Read a partition, without its known sections if row hashes depend only on the records.
 
-        A contract and groups look at every record, and a fact may differ although the records do not.
+        A contract and groups examine every record, and a fact may change although the records do not.
         """
         can_compare = partition.snapshot and self.maps_as_read and not self._uses_facts
         if can_compare and self._sections is not None:
@@ -257,6 +257,6 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
     def _needs_whole(self, batch: Batch, state: PartitionState, *, is_held: bool) -> bool:
         """Return True if the batch lacks records that must be mapped, or does not show which records must be mapped."""
         if batch.partial:
-            return is_held  # it lacks the records that the held run would have changed
-        # Another partition has changed entries since, or the mapping uses facts: the content alone proves nothing.
+            return is_held  # the batch lacks the records that the held run would have changed
+        # If another partition has changed entries, or the mapping uses facts, equal content does not prove equal entries.
         return batch.unchanged and (not state.current or self._uses_facts)

@@ -14,10 +14,10 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     empty if all are available. ``retry_after``: the seconds for which the source asked not to be read. ``broken``: why the
     source can't be used as configured; empty if it can. ``rejected``: partitions that can't be read as configured, each with
     the reason. ``began``: when the pass began, in seconds since the epoch. ``complete``: every partition was read to its end or
-    is unchanged. ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so it names all
-    its entries. ``held``: a partition has a held or discarded run. ``cut``: a stop or a pause ended the pass before all was
-    read. ``waits``: a file is not read before it is stable or ready. ``stopped``: why a permanent partition can't be read, such
-    as a table; empty for a file. ``unmounted``: the source is unavailable because its share is not mounted.
+    is unchanged. ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so the source
+    names all entries of the pipeline. ``held``: a partition has a held or discarded run. ``cut``: a stop or a pause ended the
+    pass early. ``waits``: a file was not read, because it is not stable or ready yet. ``stopped``: why a permanent partition
+    (a table) can't be read; empty for a file. ``unmounted``: the source is unavailable because its share is not mounted.
     """
 
     pipeline: str
@@ -37,7 +37,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names_all(self) -> bool:
-        """Whether everything that the source has now was read, or is held or rejected."""
+        """Whether all present content of the source was read, or is held or rejected."""
         return not (self.failure or self.cut or self.waits)
 
     @property

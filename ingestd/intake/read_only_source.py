@@ -10,10 +10,10 @@ from ingestd.sdk import Connector
 
 
 class ReadOnlySource(Connector):
-    """Passes readings to a connector, and no other call.
+    """Passes only the calls that a reading needs to a connector.
 
-    A connector changes its source only when it is notified of an acknowledgement or of a failure. These notifications end here.
-    Its capabilities are hidden, so nothing is watched or pruned.
+    A connector changes its source only when it is notified of an acknowledgement or of a failure. These notifications are not
+    passed on. The capabilities of the connector are hidden, so nothing is watched or pruned.
     """
 
     def __init__(self, connector: Connector) -> None:

@@ -34,13 +34,13 @@ from ingestd.process.progress import note_progress
 from ingestd.process.supervision import one_line
 from ingestd.sdk import Connector, Holds
 from ingestd.telemetry import Emit
-from ingestd.telemetry.catalogue.intake import PartitionParked
+from ingestd.telemetry.catalogue.intake import PartitionRejected
 
 _TOGETHER_SECONDS = 0.05
-"""The time for which small partitions are read before they are stored, and for which they are stored in one transaction."""
+"""Maximum time to read small partitions before they are stored, and to store them in one transaction."""
 
 _TOGETHER_RECORDS = 5_000
-"""The most records of small partitions in memory before they are stored: the size of a request."""
+"""Maximum number of records of small partitions in memory before they are stored: the size of a request."""
 
 
 class _ReadPass(msgspec.Struct):
@@ -60,13 +60,12 @@ class _ReadPass(msgspec.Struct):
 
 
 class Reader:
-    """Reads one source. All methods block and belong to one thread, except the thread-safe ones.
+    """Reads one source. All methods block. One thread at a time may call them, except the thread-safe methods.
 
     Thread-safe: `stop`, `pause`, `remap`, `columns_of`, `notices`, `health` and `unacknowledged`. ``clock``: monotonic seconds;
-    ``now``: seconds since the epoch.
-    ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups. ``guard`` decides
-    whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping. Temporary files of large
-    readings are in ``folder``.
+    ``now``: seconds since the epoch. ``on_pass`` is called with the report of each pass. ``lookups``: the files of the
+    mapping's lookups. ``guard`` decides whether a run of a snapshot partition is held. ``groups``: the group stage before the
+    mapping. Temporary files of large readings are in ``folder``.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class Reader:
         self._has_tables = False
         self._stopped = threading.Event()
         self._must_end = threading.Event()
-        """The running pass ends at its next batch, even if the pause that requested this has ended meanwhile."""
+        """If set, the running pass ends at its next batch, even if the pause that requested this has already ended."""
         self._remap = threading.Event()
         self._failures = SourceFailures(pipeline, connector, emit)
         self._partitions = PartitionReader(
@@ -112,11 +111,11 @@ class Reader:
 
     @property
     def digest(self) -> str:
-        """See `PartitionReader.digest`."""
+        """The digest of the mapping; see `PartitionReader.digest`."""
         return self._partitions.digest
 
     def stop(self) -> None:
-        """End the running pass at its next batch; committed batches stay, the rest is read after the next start."""
+        """End the running pass at its next batch. Committed batches stay; the other batches are read after the next start."""
         self._stopped.set()
         self._must_end.set()
         self.connector.context.stopping.set()
@@ -140,7 +139,7 @@ class Reader:
         return self._partitions.mapping.columns_of(key, member)
 
     def remap(self) -> None:
-        """Map retried records at the next pass: that pass resets the memory of the connector about its partitions."""
+        """Make the next pass map retried records: it first resets the connector's memory of its partitions."""
         self._remap.set()
 
     def read_pass(self) -> PassReport:
@@ -149,9 +148,9 @@ class Reader:
         Raises:
             MirrorError: the state file failed; committed batches stay.
         """
-        note_progress()  # several passes may be one call
+        note_progress()  # one call of a thread may make several passes
         self._must_end.clear()
-        # This is read after the clear, so that no call of another thread is lost.
+        # These are read after the clear, so that no call of `stop` or `pause` is lost.
         if self._stopped.is_set() or self.is_paused:
             self._must_end.set()
         began = self._now()
@@ -183,7 +182,7 @@ class Reader:
         else:
             if not self._must_end.is_set():  # else a part of the source was not listed
                 self._removed.drop_rejections({one.name for one in found.partitions})
-                # The connector lists a rejected partition again until it has moved it.
+                # The connector lists a rejected partition again until it has moved the partition.
                 for failures in (self._failures.unreadable, self._failures.unmoved):
                     failures.keep_only(found.rejected)
         for failures, sentence in ((self._failures.away, found.away), (self._failures.stops, broken)):
@@ -277,16 +276,15 @@ class Reader:
             return
         try:
             mapped = self._partitions.mapping.map_together([reading.fetched[0] for reading in readings])
-        except Exception:  # noqa: BLE001 - each is mapped alone then, and the one that can't be mapped raises it
+        except Exception:  # noqa: BLE001 - the partitions are then mapped one by one, and only the cause raises again
             return
         for reading, of_reading in zip(readings, mapped, strict=True):
             reading.mapped = of_reading
 
     def _store_together(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
-        """Store small partitions in one transaction, for some time. The effects that must follow the commit come after it.
+        """Store small partitions in one transaction, up to a time limit. Effects outside the mirror follow the commit.
 
-        A partition that must be read again ends the transaction, because for equal keys the value of the later partition
-        counts.
+        A partition that must be read again ends the transaction: if keys are equal, the value of the later partition counts.
         """
         until = self._clock() + _TOGETHER_SECONDS
         stored: list[tuple[Partition, StoredPartition]] = []
@@ -304,11 +302,11 @@ class Reader:
                 self._conclude(partition, result, found)
 
     def _read_and_store(self, partition: Partition, found: _ReadPass) -> None:
-        """Read a partition, and store each batch before the next one is read."""
+        """Read a partition, and store each batch before the next batch is read."""
         self._conclude(partition, self._partitions.store(partition, Attempt()), found)
 
     def _conclude(self, partition: Partition, result: StoredPartition, found: _ReadPass) -> None:
-        """Report a durable result; first read the partition again if the result asks for that."""
+        """Report a durable result. If the result has ``again``, first read the partition again."""
         while result.again is not None:
             for event in result.events:
                 self._emit(event)
@@ -353,4 +351,4 @@ class Reader:
         else:
             self._failures.unmoved.clear(partition.name)
         if is_new:  # from now on the connector explains the partition
-            self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=reason))
+            self._emit(PartitionRejected(pipeline=self.pipeline, partition=partition.name, sentence=reason))

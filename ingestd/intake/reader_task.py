@@ -32,12 +32,12 @@ _LONGEST_RETRY_SECONDS = 86_400.0
 _LOOKUP_SECONDS = 5.0
 """Time between two checks of the files of lookups."""
 _GRIDS_SECONDS = (10.0, 1.0)
-"""Rescans are due at whole multiples of an interval: the first of these that is short enough. So one call of a thread makes
-many rescans."""
+"""Rescans are due at multiples of the first of these intervals that is short enough. So one call of a thread makes many
+rescans."""
 
 
 class MadePass(NamedTuple):
-    """A pass, and what followed it.
+    """The result of a pass, and of the steps after it.
 
     ``ready``: the seconds until a file is ready; ``rescan``: the seconds until the next rescan; ``acknowledged``: the result of
     `acknowledge`.
@@ -82,7 +82,7 @@ class ReaderTask:
         """Whether the last pass could not read the source at all or in part."""
         self._has_jitter = True
         self._rescan_at: float | None = None
-        """The loop time of the next pass without another reason; a later request replaces it."""
+        """The loop time of the next rescan; a later request replaces this time."""
         self._rescanned: Future[MadePass] | None = None
         """A pass of `Rescans` with a result that `run` has to handle."""
 
@@ -94,21 +94,21 @@ class ReaderTask:
     def wake(self, *, read: bool) -> None:
         """Notify the connector of acknowledged partitions, and read if ``read``. Thread-safe.
 
-        A call before `run` takes effect when `run` starts, because the schedule repeats missed runs at once.
+        A call before `run` takes effect when `run` starts, because the schedule may request a missed run before that.
         """
         if read:
             self._to_read = True
         self._wakeup.notify()
 
     def pause(self, paused: bool) -> None:
-        """Do not read until the pause ends. Then the source is read if it has no schedule, or if it missed a run."""
+        """Pause or resume reading. After a pause, the source is read if it has no schedule, or if it missed a run."""
         self.reader.pause(paused)
         if not paused:
             self.wake(read=self._watched)
 
     @property
     def wait_seconds(self) -> float:
-        """For how long the source asked not to be read; 0 if it may be."""
+        """The remaining seconds for which the source asked not to be read; 0 if it may be read."""
         return max(0.0, self._not_before - self._in(0.0))
 
     async def run(self) -> None:
@@ -123,10 +123,10 @@ class ReaderTask:
             while True:
                 known = self._wakeup.generation
                 acknowledged: bool | None = None
-                if self.reader.is_paused:  # a pass that is due meanwhile is made when the pause ends
+                if self.reader.is_paused:  # a pass that becomes due during the pause is made when it ends
                     self._to_read, read_at = self._to_read or read_at is not None, None
                 elif self._to_read and asyncio.get_running_loop().time() < self._not_before:
-                    # Even if the schedule is due earlier, because the source asked for the wait.
+                    # The schedule can't end this wait, because the source asked for it.
                     read_at = self._not_before
                 elif self._to_read:
                     read_at, acknowledged = await self._read()
@@ -145,7 +145,7 @@ class ReaderTask:
 
     @property
     def watches_lookups(self) -> bool:
-        """Whether a changed file of a lookup wakes the source; a scheduled source reads the files when it is due."""
+        """Whether a changed lookup file wakes the source. A scheduled source reads its lookup files when it is due."""
         return self._watched and bool(self.reader.lookups)
 
     async def watch_lookups(self) -> None:
@@ -231,7 +231,7 @@ class ReaderTask:
             stack.enter_context(connector.listen(lambda: self.wake(read=True)))
 
     async def _read(self) -> tuple[float | None, bool | None]:
-        """Make one pass; return the loop time of the next pass, if no wake-up or rescan comes before; None: there is none.
+        """Make one pass. Return the loop time of the next pass, unless a wake-up or a rescan comes first; None: no time is set.
 
         Also return the result of `acknowledge` after the pass; None if a full disk ended the pass.
         """
@@ -266,7 +266,7 @@ class ReaderTask:
         return self._in(made.ready) if made.ready is not None else None, made.acknowledged
 
     async def begin_rescan(self, at: float) -> bool:
-        """See `RestingSource.begin_rescan`. A source that is not at rest reads by itself."""
+        """See `RestingSource.begin_rescan`. If the source is not at rest, `run` reads it."""
         if at != self._rescan_at:
             return False
         self._rescan_at = None
@@ -295,8 +295,8 @@ class ReaderTask:
         report = self.reader.read_pass()
         connector = self.reader.connector
         rescan = connector.rescan_seconds if self._watched and isinstance(connector, Watches) else None
-        # No partition can be acknowledged before the entries of this pass are acknowledged, which wakes this task. Until then
-        # the delivery, which sends these entries now, needs the interpreter and the state file.
+        # Partitions can be acknowledged only after the entries of this pass; their acknowledgement wakes this task. Until then,
+        # the delivery of these entries needs the interpreter and the state file.
         is_pending = bool(report.read) and all(run.created or run.updated or run.removed for run in report.read)
         return MadePass(report, connector.waiting(), rescan, is_pending or self.acknowledge())
 

@@ -17,14 +17,14 @@ from ingestd.mirror.port import PartitionState, RunSummary, Snapshot
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 
 _PAGE = 65_536
-"""Row hashes that are added to a digest at a time."""
+"""The number of row hashes that are added to a digest at once."""
 
 
 class PartitionReading(msgspec.Struct, kw_only=True):
     """The reading of a partition that had something to read. ``failure``: why it ended early, or empty.
 
-    ``records`` and ``rejected`` are numbers. ``content`` is a digest of the records: equal content has an equal digest, for any
-    division into batches. ``notice``: a sentence on guesses and omissions of the reading, such as keys with several values.
+    ``records``, ``rejected``: the number of records and of rejections. ``content``: a digest of the records, which does not
+    depend on the batches. ``notice``: a sentence about guesses and omissions of the reading, such as keys with several values.
     """
 
     records: int = 0
@@ -65,9 +65,9 @@ def _update(digest: Any, hashes: pl.Series) -> None:
 class RecordedIntake:
     """Passes the calls of a reader to ``intake``. It belongs to one thread at a time.
 
-    ``readings``: by id of the partition. ``opened``: by name of the pipeline, the ids of its partitions, also of those without
-    new content. ``digests``: the digest of each pipeline's mapping, by name. ``on_records`` is called with the number of records
-    of each batch.
+    ``readings``: by id of the partition. ``opened``: by name of the pipeline, the ids of its partitions, also of partitions
+    without new content. ``digests``: the digest of each pipeline's mapping, by name. ``on_records`` is called with the number
+    of records of each batch.
     """
 
     def __init__(self, intake: IntakeStore, *, on_records: Callable[[int], None] = lambda _: None) -> None:
@@ -79,7 +79,7 @@ class RecordedIntake:
         self.digests: dict[str, str] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of the intake that needs no record."""
+        """Return a method of the intake; its calls are not recorded."""
         return getattr(self._intake, name)
 
     def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:

@@ -1,4 +1,4 @@
-"""The entries of rejected records. They keep their values: a rejected record is not absent."""
+"""The entries of rejected records. These entries keep their values, because a rejected record is not absent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.core.mapping import Mapping as EntryMapping
 from ingestd.core.record import Batch, Position, Reject
 
 _UNREAD = 0x9E3779B97F4A7C15
-"""Distinguishes the hash of a record that the source could not read from the hash of a record with the same fields."""
+"""Distinguishes the hash of a record that the source could not read from the hash of a readable record with equal fields."""
 
 
 class RejectedNames:
@@ -71,6 +71,6 @@ class RejectedNames:
 
 
 def _positions(positions: Iterable[Position], kind: pl.DataType) -> pl.Series:
-    """Return positions in the form of a batch; null if one does not have this form."""
+    """Return positions with the type ``kind`` of a batch's positions; null for a position of another type."""
     expected = str if kind == pl.String else int
     return pl.Series("position", [one if isinstance(one, expected) else None for one in positions], dtype=kind)

@@ -13,7 +13,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped
 
 _PRESENT = 50
-"""Rejected partitions that one pass finds in the source before it stops, because each may take a request to a server."""
+"""After one pass has found this many rejected partitions in the source, it stops: each check may take a request to a server."""
 
 
 class RemovedPartitions:
@@ -38,13 +38,13 @@ class RemovedPartitions:
         self._looked_until = 0
 
     def note_rejected(self) -> None:
-        """Look for rejected partitions at the next pass, because a partition was rejected."""
+        """Make the next pass check the rejected partitions, because a partition was rejected."""
         self._may_be_rejected = True
 
     def drop_rejections(self, listed: Container[str]) -> None:
         """Drop the rejections of partitions that a person has removed. ``listed``: the names that the source has just listed.
 
-        The source is asked for a few of the rest; the next call continues after them.
+        The source is asked about some rejected partitions that are not listed; the next call continues with later ones.
         """
         if self._holder is None or not self._may_be_rejected or self._connector.moves_failed:
             return
@@ -65,7 +65,7 @@ class RemovedPartitions:
         self._looked_until = 0
 
     def prune(self) -> None:
-        """Delete rows that are no longer needed. The source is asked for a few old partitions."""
+        """Delete rows that are no longer needed. The source is asked about a few old partitions."""
         if self._holder is not None:
             old = self._pruner.old_partitions(self._pipeline)
             for identity, _, is_gone in self._checked(self._holder, old, self._failures.unpruned):
@@ -76,7 +76,7 @@ class RemovedPartitions:
     def _checked(
         self, holder: Holds, partitions: Iterable[tuple[int, str]], failures: Failures
     ) -> Iterator[tuple[int, str, bool]]:
-        """Yield (id, name, whether the source no longer has it) of some partitions; False if that is unknown."""
+        """Yield (id, name, is_gone) of partitions. ``is_gone``: the source no longer has the partition; False if unknown."""
         for identity, name in partitions:
             is_gone = False
             try:

@@ -1,6 +1,6 @@
-"""Passes over sources at rest: all passes that are due at the same moment are made in one call of a thread.
+"""Passes over sources at rest: all passes that are due at the same time are made in one call of a thread.
 
-To resume a task and call a thread takes several times as long as a pass over an unchanged folder.
+This saves time: resuming a task and calling a thread takes several times as long as a pass over an unchanged folder.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class RestingSource(Protocol[T]):
-    """A source that is read again at a moment without another reason."""
+    """A source that is read again at a given time, without another reason."""
 
     @property
     def pipeline(self) -> str:
         """The name of its pipeline."""
 
     async def begin_rescan(self, at: float) -> bool:
-        """Return True if the pass due at ``at`` may be made now; no other call begins before `end_rescan`. Does not wait."""
+        """Return True if the pass due at ``at`` may be made now; then no call begins before `end_rescan`. Does not wait."""
 
     def make_pass(self) -> T:
         """Make the pass. Blocks."""
@@ -35,7 +35,7 @@ class RestingSource(Protocol[T]):
 
 
 class Rescans(Generic[T]):
-    """Makes passes at their moments. Belongs to one event loop.
+    """Makes passes when they are due. Belongs to one event loop.
 
     A source that hangs delays no other source: a further thread continues with the remaining sources.
     """
@@ -46,7 +46,7 @@ class Rescans(Generic[T]):
         self._begun: asyncio.Queue[float] = asyncio.Queue()
 
     def add(self, source: RestingSource[T], at: float) -> None:
-        """Make a pass at the loop time ``at``, unless the source then has no pass that is due at this moment."""
+        """Make a pass at the loop time ``at``, unless the source's `begin_rescan` then returns False."""
         if at not in self._due:
             self._due[at] = []
             asyncio.get_running_loop().call_at(at, self._begun.put_nowait, at)
@@ -83,7 +83,7 @@ class Rescans(Generic[T]):
 class _Batch(Generic[T]):
     """Passes one after the other.
 
-    ``left`` is shared with the batch of a further thread. ``count``: the number of passes that ended.
+    ``left``: the sources still to read, shared with the batch of a further thread. ``count``: the number of passes that ended.
     """
 
     def __init__(self, left: deque[RestingSource[T]]) -> None:
@@ -97,7 +97,7 @@ class _Batch(Generic[T]):
         return self._present.pipeline if self._present is not None else ""
 
     def read(self) -> None:
-        """Make the passes that are left. Blocks."""
+        """Make the remaining passes. Blocks."""
         while True:
             try:
                 source = self._left.popleft()
@@ -108,7 +108,7 @@ class _Batch(Generic[T]):
             self.count += 1
 
     def deliver(self, _done: object = None) -> None:
-        """Report the passes that ended to their sources. Belongs to the event loop."""
+        """Report each pass that ended to its source. Belongs to the event loop."""
         while self._ended:
             source, outcome = self._ended.popleft()
             source.end_rescan(outcome)

@@ -12,7 +12,7 @@ from ingestd.mirror.port import RetriedRecord
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 
 _RECORDS = 500
-"""Records of one transaction."""
+"""Maximum number of records in one transaction."""
 
 
 def map_retried(mirror: IntakeStore, partition: int, mapping: Mapping) -> None:

@@ -31,15 +31,15 @@ from ingestd.sdk.batches import attach_rejects
 T = TypeVar("T")
 
 _ENTRIES_IN_COMMIT = 5000
-"""New entries of a snapshot are collected up to this number, the size of a request. So ten changed rows among a million are one
-transaction and one request, in whatever batches they are."""
+"""New entries of a snapshot are collected up to this number, the size of a request. So ten changed rows among a million need
+one transaction and one request, even if they are in different batches."""
 
 _ENTRIES_UNSORTED = 50_000
 """Entries of a snapshot beyond this number are sorted by key before they are stored."""
 
 _SORTING_SECONDS = 10.0
-"""After this number of seconds, sorted entries are stored although the reading continues; then after twice as many, and so on. So
-a slow source delivers early, and the number of sorted pieces stays small."""
+"""After this time, sorted entries are stored although the reading continues; then the time doubles. So entries of a slow source
+are delivered early, and the number of sorted pieces stays small."""
 
 
 class Run:
@@ -47,10 +47,10 @@ class Run:
 
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
     of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
-    snapshot. ``hashes``: see `Difference`. ``prepared`` returns the result of a batch that was mapped before, if there is one.
-    ``clock``: monotonic seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: why
-    all records of the last batch are rejected, because they lack a field. ``sha256``: of the file, if its source states it.
-    ``store_seconds``: the time of writes to the mirror; ``map_seconds``: the rest of the time of `take`.
+    snapshot. ``hashes``: see `Difference`. ``prepared`` returns the result of a batch that was mapped before; else None.
+    ``clock``: monotonic seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: the
+    reason if all records of the last batch are rejected, because they lack a field. ``sha256``: the hash of the file, if its
+    source states it. ``store_seconds``: the time of writes to the mirror; ``map_seconds``: the remaining time of `take`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Run:
         self._mapping = mapping
         self._partition = partition
         self._state = state
-        # Entries that another partition has taken over can't be read again.
+        # Without differences if the partition is not replayable: it can't read entries again that another partition took over.
         self._whole = whole or state.snapshot is None or not partition.replayable
         self._guard = guard
         self._groups = groups
@@ -110,7 +110,7 @@ class Run:
         return self._clock() - self._began
 
     def load_sections(self) -> dict[bytes, int]:
-        """Return the number of records by digest, for the sections of the source that need not be read. Call it first."""
+        """Return the number of records, by digest, of the sections that need not be read. Call it before `take`."""
         return self._difference.load_sections()
 
     def take(self, batch: Batch) -> RunSummary | None:
@@ -159,8 +159,8 @@ class Run:
     def _map(self, run: int, batch: Batch, *, read: int, absent: AbsentField | None = None) -> RunSummary | None:
         """Compare, map and store a batch.
 
-        ``read``: the number of records of the source that were not counted yet. ``absent``: the missing field for which they
-        are rejected.
+        ``read``: the number of records of the source that were not counted yet. ``absent``: a missing field, which causes the
+        rejection of all records.
         """
         prepared = self._prepared(batch)
         hashes = self._mapping.row_hashes(batch.records, batch.facts) if prepared is None else prepared.hashes
@@ -216,7 +216,7 @@ class Run:
         )
 
     def _apply(self, batch: Batch, new: Batch, hashes: pl.Series, absent: AbsentField | None) -> Mapped:
-        """Map the ``new`` records of a batch, unless it was mapped before as a whole; reject them if a field is absent."""
+        """Map the ``new`` records of a batch, or use the earlier result of the batch. Reject them if a field is absent."""
         self.batch_rejection = ""
         if absent is None:
             prepared = self._prepared(batch)
@@ -260,7 +260,7 @@ class Run:
         """Store the collected entries; the entries of a large snapshot are sorted first."""
         entries = pl.concat(self._entries) if self._entries else self._mapping.empty_entries(batch.positions.dtype)
         is_large = self._stored + entries.height >= _ENTRIES_UNSORTED and not (batch.last and not self._sorter.height)
-        # While a field is absent, the reading may have to be rejected, and then none of its entries are delivered.
+        # While it is undecided whether a field is absent, no entries are stored, because the reading may have to be rejected.
         is_undecided = self._absent.is_undecided and not batch.last
         if (is_large or is_undecided) and self._partition.snapshot and not self._partial:
             if entries.height:
@@ -354,11 +354,11 @@ def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Generator[Ba
 
 
 _MOST = 1_000_000
-"""Maximum number of positions, which bounds the memory. With more, a whole reading finds the removed records."""
+"""Maximum number of positions, which bounds the memory. With more positions, a whole reading finds the removed records."""
 
 
 class AmendedRecords:
-    """Collects the positions that are keys, and the keys of the entries that their records produce."""
+    """Collects positions, if these are keys of the source, and the keys of the entries that their records produce."""
 
     def __init__(self) -> None:
         self._kept: list[str] = []
@@ -369,7 +369,7 @@ class AmendedRecords:
     def add(self, batch: Batch, keys: Iterable[pl.Series], kept: Iterable[Position]) -> None:
         """Add a batch and the keys of the entries of its records.
 
-        ``kept``: positions of records that name unknown entries, so no entry at them is removed.
+        ``kept``: positions of records that name unknown entries, so no entry from these positions is removed.
         """
         if batch.positions.dtype != pl.String:
             return

@@ -11,7 +11,7 @@ from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.intake import (
     PartitionRead,
     PartitionUnchanged,
-    RecordsParked,
+    RecordsRejected,
     RunHeld,
     RunReleased,
 )
@@ -47,4 +47,4 @@ def run_events(pipeline: str, partition: Partition, run: Run, summary: RunSummar
     )
     if summary.rejected:
         sentence = run.first_reject or "'ingestd rejected list' shows the reasons"
-        yield RecordsParked(**about, records=summary.rejected, sentence=sentence)
+        yield RecordsRejected(**about, records=summary.rejected, sentence=sentence)

@@ -1,4 +1,4 @@
-"""Records of a reading that give no value: their number, and a sentence if no record gives one."""
+"""Records of a reading that give no value: their number, and a sentence if no record gives a value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ingestd.core.record import Batch
 
 
 class SilentRecords:
-    """Counts the mapped records of one reading without an entry. Rejected records are not counted.
+    """Counts the mapped records of one reading that give no entry. Rejected records are not counted.
 
     ``gives_values``: an entry or a rejection was made, or a record is unchanged. ``notice``: after `take`, the sentence about a
     reading without any value; empty if the reading has a value.

@@ -6,10 +6,10 @@ from ingestd.intake.connector_reports import connector_notices
 from ingestd.intake.notice import Failures, NoticeState, OperatorNotice
 from ingestd.sdk import Connector, Holds
 from ingestd.telemetry import Emit
-from ingestd.telemetry.catalogue.intake import SettlingFailed, SourceStopped
+from ingestd.telemetry.catalogue.intake import AcknowledgementFailed, SourceStopped
 
 _NOTICES = 5
-"""Maximum number of different reasons that are reported in full; further ones are counted."""
+"""Maximum number of different reasons that are reported in full; further reasons are only counted."""
 
 
 class SourceFailures:
@@ -34,7 +34,7 @@ class SourceFailures:
         """Record a failure of the connector, and log it once for each reason, because it is retried often."""
         sentence = str(error) or type(error).__name__
         if failures.record(name, sentence):
-            self._emit(SettlingFailed(pipeline=self._pipeline, partition=name, sentence=sentence))
+            self._emit(AcknowledgementFailed(pipeline=self._pipeline, partition=name, sentence=sentence))
 
     def report_stopped(self, sentence: str) -> None:
         """Log a broken source once for each reason, because it is retried often."""
@@ -43,7 +43,7 @@ class SourceFailures:
 
     def notices(self) -> list[OperatorNotice]:
         """Return the notices for the operator. Thread-safe."""
-        # A table that can't be read stops the source; a file does not, and is rejected.
+        # A table that can't be read stops the source; a file that can't be read is only rejected.
         stops = (self.stops,) if isinstance(self._connector, Holds) else (self.stops, self.unreadable)
         unfinished = (self.unacknowledged, self.uncommitted, self.unmoved, self.unchecked, self.unpruned)
         groups: tuple[tuple[NoticeState, tuple[Failures, ...]], ...] = (

@@ -1,6 +1,6 @@
 """A temporary file of data frames in numbered parts, for data that a reading can't keep in memory.
 
-It is beside the state file and has no name, so nothing of it remains after a crash.
+The file is in the folder of the state file and has no name, so it does not remain after a crash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ingestd.core.errors import MirrorFull
 
 
 class SpillFile:
-    """Frames with equal columns, in ``parts`` parts. ``content``: the name of the content in an error sentence, a plural.
+    """Frames with equal columns, in ``parts`` parts. ``content``: the plural noun for the content in error sentences.
 
     The file is created by the first `append`. Close it at the end of the reading.
     """
@@ -30,7 +30,7 @@ class SpillFile:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was appended."""
+        """Whether a frame was appended."""
         return self._file is not None
 
     def append(self, part: int, frame: pl.DataFrame) -> None:
@@ -53,7 +53,7 @@ class SpillFile:
             ) from error
 
     def frames(self, part: int) -> Iterator[pl.DataFrame]:
-        """Yield the frames of a part in the order of their appending."""
+        """Yield the frames of a part in the order in which they were appended."""
         return (self.frame(part, number) for number in range(len(self._chunks[part])))
 
     def frame(self, part: int, number: int) -> pl.DataFrame:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class SourcesRetried(NamedTuple):
-    """The pipelines with a source that is read ``now``; ``later``: the seconds for which other sources asked to wait."""
+    """The pipelines with sources that are read ``now``. ``later``: by pipeline, the seconds that other sources asked to wait."""
 
     now: tuple[str, ...]
     later: Mapping[str, float]
@@ -31,7 +31,7 @@ class SourceSupervisor:
     """Runs the readers, each as a part of ``keep_running`` with the name ``intake PIPELINE``.
 
     An unexpected exception of one source ends only its part. ``scheduled``: the pipelines that are read only when `wake` is
-    called, and on events only if they listen. ``random`` returns numbers from 0 to 1 for the jitter.
+    called, or on events if their source listens. ``random`` returns numbers from 0 to 1 for the jitter.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class SourceSupervisor:
     async def remove(self, names: Collection[str], *, wait_seconds: float) -> None:
         """End the passes of readers at their next batches, notify their connectors of acknowledged partitions, and close them.
 
-        Return after ``wait_seconds`` even if a call of a source has not returned; its reader is then closed later.
+        Return after ``wait_seconds`` even if a call of a source has not returned. Its reader is then closed later.
 
         Raises:
             MirrorError: the state file cannot be used.
@@ -102,7 +102,7 @@ class SourceSupervisor:
             task.reader.stop()
         for name, task in removed.items():
             ending = asyncio.create_task(self._end(name, task), name=f"end of {name}")
-            # A late failure is a failure of the state file, which ends every other part, too.
+            # Only the state file can fail this late, and its failure ends every other part, too.
             ending.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._ending[name] = (task, ending)
         endings = {self._ending[name][1] for name in removed}
@@ -184,12 +184,12 @@ class SourceSupervisor:
                 task.pause(name in self._paused)
 
     def wake(self, pipeline: str) -> None:
-        """Read a source now; nothing if the pipeline was removed meanwhile. Thread-safe."""
+        """Read a source now. Does nothing if the pipeline was removed in the meantime. Thread-safe."""
         if (task := self._tasks.get(pipeline)) is not None:
             task.wake(read=True)
 
     def retry_now(self) -> SourcesRetried:
-        """Read each source with a failed last pass now. A wait that the source asked for continues."""
+        """Read now each source with a failed last pass, except sources that asked to wait."""
         failed = {name: task for name, task in self._tasks.items() if task.has_failed}
         later = {name: wait for name, task in failed.items() if (wait := task.wait_seconds) > 0}
         for name, task in failed.items():
@@ -200,7 +200,7 @@ class SourceSupervisor:
     def remap(self, pipeline: str, *, now: bool) -> None:
         """Map retried records of a pipeline at its next reading, which is ``now`` or when it is due. Thread-safe.
 
-        Nothing happens if the pipeline was removed meanwhile.
+        Does nothing if the pipeline was removed in the meantime.
         """
         if (task := self._tasks.get(pipeline)) is not None:
             task.reader.remap()
@@ -219,7 +219,7 @@ class SourceSupervisor:
 
     @property
     def paused(self) -> str:
-        """Why all pipelines wait, because the state file could not be written; empty if they do not wait."""
+        """Why the state file can't be written, so that all pipelines wait; empty if they do not wait."""
         return self._pause.sentence
 
     def notices(self) -> tuple[OperatorNotice, ...]:

@@ -1,4 +1,4 @@
-"""Runs the blocking calls of all sources in a bounded number of threads. A source that hangs does not block others."""
+"""Runs the blocking calls of all sources in a bounded number of threads. A source that hangs does not block other sources."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ingestd.telemetry.catalogue.intake import SourceSlow
 T = TypeVar("T")
 
 THREADS = 8
-"""Sources that are called at the same time; more threads would only wait for the interpreter and the state file."""
+"""Maximum number of sources called at the same time; more threads would only wait for the interpreter and the state file."""
 SPARE_THREADS = 24
-"""Slow calls that do not delay other sources; each further one occupies one of the ``THREADS``."""
+"""Maximum number of slow calls that do not delay other sources; each further slow call occupies one of the ``THREADS``."""
 SLOW_SECONDS = 30.0
 FAST_SECONDS = 0.01
-"""Within this time most calls over unchanged sources return. A further thread starts only after it."""
+"""Most calls for unchanged sources return within this time. A further thread starts only after this time."""
 
 SLOW_SENTENCE = (
     f"A call of the source has made no progress for {SLOW_SECONDS:.0f} seconds; it reads the source, or stores records. The"
@@ -34,11 +34,11 @@ SLOW_SENTENCE = (
 class SourceThreads:
     """The threads for blocking calls. Belongs to one event loop.
 
-    A call starts when the one before it has returned or has taken ``fast_seconds``. So calls over unchanged sources follow each
+    A call starts when the call before it has returned or has taken ``fast_seconds``. So calls for unchanged sources follow each
     other in one thread, instead of competing for the interpreter.
 
     A call that takes longer than ``SLOW_SECONDS`` no longer counts towards ``THREADS``, so the other sources are called in a
-    further thread. Its own thread ends with the call. It is reported if it makes no step for that time; see `note_progress`.
+    further thread. The slow call is reported if it makes no step for this time; see `note_progress`.
     """
 
     def __init__(self, *, emit: Emit, fast_seconds: float = FAST_SECONDS) -> None:
@@ -118,7 +118,7 @@ class _RunningCall(msgspec.Struct, eq=False):
     started: float
     timer: asyncio.TimerHandle | None = None
     turn: asyncio.TimerHandle | None = None
-    """Ends the time in which no further call starts; None: it has ended."""
+    """Ends the time in which no further call starts; None: this time has ended."""
     thread: int = 0
     steps: int = 0
     is_silent: bool = False

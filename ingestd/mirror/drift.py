@@ -1,6 +1,6 @@
 """Drift: differences between the content of a sink and the confirmed state of the mirror.
 
-Values of the mirror, which `ingestd.mirror.port` describes. The contract suite is ``tests/contract/mirror_drift.py``.
+See `ingestd.mirror.port` for the mirror. The contract suite is ``tests/contract/mirror_drift.py``.
 
 A check begins, receives the content of the service in chunks, and ends with findings. Guarantees:
 
@@ -11,9 +11,9 @@ A check begins, receives the content of the service in chunks, and ends with fin
   Any other key that no source has named was added by another program.
 * A finding has an effect only if the entry has not changed since the comparison.
 
-The mirror also knows the *unexplained* entries of a sink: found in the service and never named by a source, or written by a
-pipeline that was removed or that now has another sink or source. Only a check removes them, and only if its caller has
-verified that every source of the sink was read completely since.
+The mirror also knows the *unexplained* entries of a sink. They were found in the service and never named by a source, or were
+written by a pipeline that was removed or that now has another sink or source. Only a check removes unexplained entries, and
+only if its caller has verified that every source of the sink was read completely since the adoption.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class UnexplainedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that differs.
+    """A key that differs between the service and the mirror.
 
     ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
     the value in the service (None for a removed key). ``pipeline`` is empty for an added key. ``since``: time of the first
-    finding. ``answer``: the reaction. ``changed_by``, ``changed_at``: who changed it and when, according to the service; empty
-    and None if the service does not say it. Times are seconds since the epoch. The names of the members are part of the output
-    of `ingestd drift --json`.
+    finding. ``reaction``: the reaction. ``changed_by``, ``changed_at``: the account that changed the entry and the time, as the
+    service reports them; empty and None if it does not. Times are seconds since the epoch. The names of the members are part of
+    the output of `ingestd drift --json`.
     """
 
     sink: str
@@ -76,7 +76,7 @@ class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
     found: str | None
     found_type: str
     since: float
-    answer: DriftReaction
+    reaction: DriftReaction
     changed_by: str = ""
     changed_at: float | None = None
 
@@ -84,11 +84,11 @@ class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
 class DriftStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The result of the last check of a sink. Times are seconds since the epoch.
 
-    ``at``: end of the last complete check (None: never); ``entries``: size of the sink then. ``failure``: why the last attempt,
-    at ``tried_at``, was incomplete; empty if it was complete. ``unexplained``: number of unexplained entries.
-    ``swept``: unexplained entries that this check removed. ``repaired``: entries that it sent again because the state file was
-    not the newest. ``undecided``: unexplained entries remain, and a check after the next delivery may show whether to
-    remove them.
+    ``at``: end of the last complete check (None: never); ``entries``: the number of entries that this check found.
+    ``failure``: why the last attempt, at ``tried_at``, was incomplete; empty if it was complete. ``unexplained``: number of
+    unexplained entries. ``swept``: number of unexplained entries that this check removed. ``repaired``: number of entries that
+    this check sent again because the state file may be an older copy. ``undecided``: unexplained entries remain, and a check
+    after the next delivery may show whether to remove them.
     """
 
     tried_at: float

@@ -1,14 +1,14 @@
 """The port between intake (writes desired values) and delivery (sends them).
 
 The mirror stores, for every (sink, key), the desired value and whether the service has confirmed it. *Pending* entries are
-grouped in **segments**: at most one request of entries of one sink and one kind, with the request's items already encoded. An
-entry belongs to the segment with its desired value, and is delivered when its segment is acknowledged. An entry that changes
+grouped in **segments**. A segment has encoded entries of one sink and one kind, at most as many as one request may contain.
+An entry belongs to the segment with its desired value, and is delivered when its segment is acknowledged. An entry that changes
 again moves to a new segment, so its old value can no longer be sent.
 
 Guarantees (suite: ``tests/contract``):
 
-* After a method returns, its effect is durable. A crash during a method leaves the old state or a part of the new one; calling
-  the method again completes it. Long operations use several transactions, so that other writers can run between them.
+* After a method returns, its effect is durable. A crash during a method leaves the old state or a part of the new state; a
+  second call completes the new state. Long operations use several transactions, so that other writers can run between them.
 * The entries, the rejects and the cursor of a batch of an incremental partition become durable together. For a
   snapshot, they become durable at the end of its run at the latest.
 * Two open claims never contain the same key. A key with an older value in an open claim is not claimed again until that claim
@@ -47,9 +47,9 @@ Kind: TypeAlias = Literal["create", "update", "delete"]
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a complete reading, as row hashes.
 
-    ``hashes``: one for each record, in any order; 8 MB for a million. ``sections``: the sections of the source, ``digest``
-    (Binary) and ``records`` (UInt32) see `ingestd.core.record.Section`. The row hashes are then in the order of the sections.
-    None: not known.
+    ``hashes``: one hash for each record, in any order; a million hashes take 8 MB. ``sections``: the sections of the source,
+    with the columns ``digest`` (Binary) and ``records`` (UInt32), see `ingestd.core.record.Section`; None: not known. If the
+    sections are known, the row hashes are in their order.
     """
 
     hashes: RowHashes
@@ -59,14 +59,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a partition before a run.
 
-    ``cursor``: cursor of the last complete reading (None: never read, or with another mapping). ``current``: no other partition
-    of the pipeline has changed entries since, so the result of that reading is still valid. ``snapshot`` loads its row hashes.
-    It is None if differences are unreliable: the partition is not ``current``, or ``repeats``: two of its records produced the
-    same key.
-    ``awaiting``: the cursor that was read completely but is not acknowledged to the connector yet, or None.
-    ``withheld``: the cursor of a reading that is held or was discarded, or None. While the source is unchanged since this cursor,
-    there is nothing to read. ``after_rollback``: a person rolled that reading back, so it is withheld without a guard, too.
-    ``is_rejected``: a later reading rejected the whole file or table.
+    ``cursor``: cursor of the last complete reading (None: never read, or read with another mapping). ``current``: since that
+    reading, no other partition of the pipeline has written or removed an entry, so its result is still valid. ``repeats``: two
+    records of that reading produced the same key. ``snapshot`` loads the row hashes of that reading. It is None if differences
+    are unreliable, because the partition is not ``current`` or ``repeats`` keys. ``awaiting``: the cursor that was read
+    completely but is not acknowledged to the connector yet, or None. ``withheld``: the cursor of a reading that is held or was
+    discarded, or None. While the source is unchanged after this cursor, there is nothing to read. ``after_rollback``: a person
+    rolled that reading back, so it is withheld even without a guard. ``is_rejected``: a later reading rejected the partition.
     """
 
     id: int
@@ -85,9 +84,9 @@ class HeldRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run with entries that are stored but do not change the mirror.
 
     ``since``: when the hold of the partition began, in seconds since the epoch; a later run of the partition replaces the held
-    run and keeps this time. ``state``: an ``approved`` run is being written, a ``discarded`` run is only remembered.
-    ``records`` were read. ``created``, ``updated`` and ``removed`` are the numbers of entries that it would change. The names
-    of the members are part of the output of `ingestd status --json`.
+    run and keeps this time. ``state``: an ``approved`` run is being written; the entries of a ``discarded`` run are deleted.
+    ``records``: the number of records read. ``created``, ``updated`` and ``removed``: the number of entries that the run would
+    create, update and remove. The names of the members are part of the output of `ingestd status --json`.
     """
 
     run: int
@@ -103,7 +102,7 @@ class HeldRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """Why it is held, and how a person decides."""
+        """The reasons of the hold, and the commands that approve or discard the run."""
         decide = f"'ingestd approve {self.run}' delivers it; 'ingestd discard {self.run}' deletes it."
         return " ".join((*self.reasons, decide))
 
@@ -111,9 +110,9 @@ class HeldRun(msgspec.Struct, frozen=True, kw_only=True):
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a run: records read, entries by kind of change, records rejected.
 
-    ``withheld``: the held or discarded run with this content; its entries were not written. ``replaces``: the number of the
-    held run that this run made obsolete, because it was written. ``notice``: a sentence on guesses and omissions of the
-    reading, only at its end.
+    ``withheld``: if the entries were not written, the held or discarded run with this content; it may be this run itself.
+    ``replaces``: the number of the held run that became obsolete because this run was written. ``notice``: a sentence about
+    guesses and omissions of the reading; set only in the result of a run that has ended.
     """
 
     id: int
@@ -126,7 +125,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     valueless: int
     """Records that were mapped, gave no entry, and were not rejected; all records if no record of the reading gave a value."""
     collided: bool
-    """The differences could not decide which record owns a key: read the whole partition again."""
+    """The differences do not show which record owns a key, so the whole partition must be read again."""
     withheld: HeldRun | None = None
     replaces: int | None = None
     notice: str = ""
@@ -145,9 +144,9 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a partial reading.
 
-    ``positions``: the positions of the records that were read or found removed; None: there are too many. ``keys``: the entries
-    that the records produce or name now. ``kept``: positions of rejected records with unknown keys; the entries there stay.
-    ``is_complete``: this reading and the readings before it have found every change.
+    ``positions``: the positions of the records that were read or found removed; None: there are too many. ``keys``: the keys
+    that these records produce or name now. ``kept``: the positions of rejected records with unknown keys; entries from these
+    positions stay. ``is_complete``: this reading and the readings before it have found every change.
     """
 
     positions: pl.Series | None
@@ -159,9 +158,10 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
 class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A stored rejection that an operator retries.
 
-    ``id``: its number. ``facts``: the facts of the ``run`` that rejected it. ``row_hash`` (signed) is None if the source could
-    not read the fields: ``record`` then has its text. ``record`` is empty if another rejection with the same hash has it.
-    ``entry``: key, value and data type, if another pipeline had written the entry; ``record`` is then empty, too.
+    ``id``: the number of the rejection. ``facts``: the facts of the ``run`` that rejected the record. ``row_hash`` (signed) is
+    None if the source could not read the fields; ``record`` then has the text of the record. ``record`` is empty if another
+    rejection with the same hash stores the record, or if ``entry`` is set. ``entry``: key, value and data type, if another
+    pipeline had written the entry.
     """
 
     id: int
@@ -182,7 +182,7 @@ class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
 class WriteBatch(msgspec.Struct):
     """The result of `IntakeStore.batch`.
 
-    ``is_durable``: True after its commit; False: the state file failed, and everything is undone.
+    ``is_durable``: True after the commit of the batch; False before it, or if the state file failed and the batch was undone.
     """
 
     is_durable: bool = False
@@ -194,9 +194,9 @@ class WriteBatch(msgspec.Struct):
 class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     """A sink in the mirror.
 
-    ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created; ``adopted``: its entries
-    have been read into the mirror. ``claimed_before``: the newest segment of any sink that an earlier process has claimed.
-    ``pending``: the entries that may be delivered, so without entries of paused pipelines.
+    ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created. ``adopted``: the mirror
+    has read the entries of the sink. ``claimed_before``: the newest segment of any sink that an earlier process has claimed.
+    ``pending``: the number of entries that may be delivered; entries of paused pipelines are not counted.
     """
 
     id: int
@@ -211,8 +211,7 @@ class LaneState(msgspec.Struct, frozen=True, kw_only=True):
 class PartOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Where the values of a segment come from: a run that has read a partition of a pipeline.
 
-    ``file``: the name of the file, if the partition is a file. Nothing is known about removals of keys that no source has
-    named.
+    ``file``: the name of the file, if the partition is a file. All members are empty if no source has named the keys.
     """
 
     pipeline: str = ""
@@ -225,8 +224,8 @@ class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
     """The live items of one segment: ``body`` is the JSON array of items for the request.
 
     An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: these are all live
-    items of the segment; False if the limits of the claim excluded some. ``oldest``: the oldest segment that had one of their
-    keys while it was pending. ``row_steps``: the rows of the items in ``origin``, see `encode_row_steps`.
+    items of the segment; False if the limits of the claim excluded some. ``oldest``: the oldest segment in which one of these
+    keys was pending. ``row_steps``: the encoded row numbers of the items in ``origin``, see `encode_row_steps`.
     """
 
     segment: int
@@ -242,7 +241,7 @@ class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """Claimed pending entries. No other open claim has any of their keys.
 
-    ``is_complete``: no other entries of the sink were pending.
+    ``is_complete``: when the claim was made, no other entries of the sink were pending.
     """
 
     sink: int
@@ -287,11 +286,11 @@ class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
 class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane cannot deliver: ``sentence`` says what is wrong and what to do. Times are seconds since the epoch.
 
-    ``standing``: the status of the lane. ``since``: its begin; ``until``: the lane's next attempt. The names of the members are
-    part of the output of `ingestd status --json`.
+    ``status``: the status of the lane. ``since``: when the lane became blocked; ``until``: the time of the next attempt. The
+    names of the members are part of the output of `ingestd status --json`.
     """
 
-    standing: Literal["backing off", "paused"]
+    status: Literal["backing off", "paused"]
     sentence: str
     since: float
     until: float
@@ -300,8 +299,9 @@ class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
 class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a sink for `ingestd status`.
 
-    ``unexplained``: entries that no source has named; ``read``: every active pipeline of the sink was read completely since
-    its adoption. ``trouble``: its blocker. ``doubt``: why the mirror may not know the sink's content; empty if it does.
+    ``unexplained``: the number of entries that no source explains; ``read``: since the adoption of the sink, each of its active
+    pipelines was read completely. ``blocker``: the blocker of its lane. ``doubt``: why the mirror may not know the content of
+    the sink; empty if there is no doubt.
     """
 
     address: SinkAddress
@@ -311,7 +311,7 @@ class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
     last_attempt: DeliveryAttempt | None
     drift: DriftStatus | None = None
-    trouble: LaneBlocker | None = None
+    blocker: LaneBlocker | None = None
     unexplained: int = 0
     read: bool = True
     doubt: str = ""
@@ -320,7 +320,7 @@ class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
 class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
     """The pending entries of a sink. ``oldest_at``: when the oldest pending segment was created; None: nothing is pending.
 
-    A retried or adopted entry, or an entry with another value, is in a new segment. Seconds since the epoch.
+    An entry that is retried, adopted or changed moves to a new segment. Times are seconds since the epoch.
     """
 
     address: SinkAddress
@@ -329,7 +329,7 @@ class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice on guesses and omissions in the last reading of a partition. ``at``: when it began, seconds since the epoch."""
+    """A notice about guesses and omissions of a partition's last reading, which began ``at`` (seconds since the epoch)."""
 
     partition: str
     at: float
@@ -340,10 +340,10 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a pipeline; times are seconds since the epoch.
 
     ``notices``: the newest notices of the partitions that its source still has, and of the partition that was read last.
-    ``noticed``: the number of partitions with a notice. ``within_deadband``: the number of entries with a value that differs
-    from the last read value, within the dead-band. ``failure``: why the last run was incomplete; ``failure_rejected``: its file
-    or table is rejected for that. ``unchanged``: the last run found the content that was read before; ``reading``, ``read_at``:
-    the last run of that file or table with records, None if there is no such run.
+    ``noticed``: the number of partitions with a notice. ``within_deadband``: the number of entries with a last value that was
+    not sent, because it is within the dead-band. ``failure``: why the last run was incomplete; ``failure_rejected``: its file
+    or table is rejected because of this failure. ``unchanged``: the last run found the content that was read before.
+    ``reading``, ``read_at``: in this case, the last run of the file or table that read records, and its begin; else None.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Rejections: their selection, their details, and the operations on them.
 
-Values of the mirror, which `ingestd.mirror.port` describes. The contract suite is ``tests/contract/mirror_rejections.py``.
+See `ingestd.mirror.port` for the mirror. The contract suite is ``tests/contract/mirror_rejections.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ingestd.core.phrases import first_names
 from ingestd.core.record import Position
 
 Subject: TypeAlias = Literal["record", "entry", "conflict", "partition"]
-"""A record of the source, an entry that the service refused, a key that another pipeline writes, a whole partition."""
+"""The subject: a source record, an entry refused by the service, a key that another pipeline writes, or a whole partition."""
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +41,9 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     """A rejected record, entry, key or partition.
 
     ``position`` is None for a whole partition; ``key`` is empty if there is no entry; ``status`` is the HTTP status if the
-    service refused the entry. ``record``: the fields in the source. ``removal``: the entry was to be
-    removed. ``at`` and ``last_at``: first and last rejection, in seconds since the epoch; ``times``: number of rejections.
-    ``retried``: the record is mapped again at the next reading.
+    service refused the entry. ``record``: the fields in the source. ``removal``: the service refused to remove the entry.
+    ``at``, ``last_at``: first and last rejection, in seconds since the epoch; ``times``: number of rejections. ``retried``:
+    the record is mapped again at the next reading.
     """
 
     id: int
@@ -78,9 +78,9 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retried(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a retry: ``records`` (and conflicts and partitions) to map again, ``entries`` that are pending again.
+    """The result of a retry. ``records``: number of records, conflicts and partitions to map again.
 
-    ``pipelines``: pipelines of the records; they must be read.
+    ``entries``: number of entries that are pending again. ``pipelines``: the pipelines of the records; they must be read.
     """
 
     records: int = 0
@@ -89,14 +89,14 @@ class Retried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of rejections deleted because of the configured limits, and the last time (seconds since the epoch)."""
+    """The number of rejections deleted because of the limits, and the time of the last deletion (seconds since the epoch)."""
 
     count: int
     at: float
 
 
 class RecordPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The records of a page of rejections in the order of their ids, without empty ones, and the pipelines of these records.
+    """The records of a page of rejections, ordered by id and without empty records, and the pipelines of these records.
 
     ``last``: the id of the page's last rejection.
     """

@@ -1,4 +1,4 @@
-"""Reports of the mirror for people, besides its status: partitions, cursors, former values and failed parts."""
+"""Reports of the mirror for people, in addition to the status: partitions, cursors, former values and failed parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ingestd.mirror.port import RunSummary
 class History(msgspec.Struct, frozen=True, kw_only=True):
     """A partition in the mirror. Times are seconds since the epoch.
 
-    ``seen_at``: when the source named it first. ``cursor``: cursor of the last complete reading. ``reading``, ``read_at``,
-    ``ended_at``, ``facts``: the last reading with new content, None and 0 if there was none or it was pruned.
+    ``seen_at``: when the source first named the partition. ``cursor``: cursor of the last complete reading. ``reading``,
+    ``read_at``, ``ended_at``, ``facts``: the last reading with new content; None and 0 if there was none or it was pruned.
     ``acknowledged_at``: when the last complete reading was acknowledged to the connector; None: not yet. ``same_as``: a
-    partition of the pipeline that had the same content earlier; empty: none. ``again_at``: when it was last found unchanged
-    since; 0: never. ``failure``, ``failed_at``: why the last reading was incomplete; empty: it was complete. ``pending`` and
-    ``rejected``: numbers of undelivered entries and records.
+    partition of the pipeline that had the same content earlier; empty: none. ``again_at``: when a later reading last found this
+    content unchanged; 0: never. ``failure``, ``failed_at``: why and when the last reading failed; empty and 0: it was complete.
+    ``pending``: number of entries that are not delivered yet. ``rejected``: number of rejections.
     """
 
     pipeline: str
@@ -40,9 +40,9 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A reading of a partition. Times are seconds since the epoch; ``ended`` None: it runs. ``failure``: empty if complete.
+    """A reading of a partition. Times are seconds since the epoch; ``ended``: None while the reading runs.
 
-    ``unchanged``: it found the content that was read before.
+    ``failure``: empty if the reading was complete. ``unchanged``: the reading found the content that was read before.
     """
 
     partition: str
@@ -64,7 +64,7 @@ class HeldDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A part that ended with an unexpected exception. Times are seconds since the epoch.
+    """A part of the daemon that ended with an unexpected exception. Times are seconds since the epoch.
 
     ``failures``: number of failures since ``since`` without a recovery; ``retry_at``: time of the restart.
     """
@@ -92,8 +92,8 @@ class PipelinePause(msgspec.Struct, frozen=True, kw_only=True):
 class StoredCursor(msgspec.Struct, frozen=True, kw_only=True):
     """The cursor of a partition; None: the next reading starts at the beginning.
 
-    ``at``: when the last reading began, in seconds since the epoch; None: never read. ``pending``: entries of the partition that
-    are not delivered yet. ``rejected``: its rejections.
+    ``at``: when the last reading began, in seconds since the epoch; None: never read. ``pending``: number of entries of the
+    partition that are not delivered yet. ``rejected``: number of its rejections.
     """
 
     partition: str
@@ -106,20 +106,20 @@ class StoredCursor(msgspec.Struct, frozen=True, kw_only=True):
 Ending: TypeAlias = Literal["replaced", "removed", "approved", "adopted", "overwritten", "rolled_back"]
 """Why a value ended.
 
-replaced, removed: a source has another value, or none · approved: an approved run has another value · adopted: the service's
-content was adopted · overwritten: a value that was found in the service was overwritten · rolled_back: a person restored the
-value before it."""
+replaced: a source has another value · removed: no source has a value · approved: an approved run has another value · adopted:
+the service's content was adopted · overwritten: a value that was found in the service was overwritten · rolled_back: a person
+restored an earlier value."""
 
 FormerDelivery: TypeAlias = Literal["delivered", "rejected", "sent", "pending", "found"]
-"""The delivery of a former value. ``sent``: it was in a request without a response when it ended. ``pending``: it was never
-sent. ``found``: the daemon found it in the service."""
+"""The delivery of a former value. ``sent``: when the value ended, a request with it had no response yet. ``pending``: the value
+was never sent. ``found``: the daemon found the value in the service."""
 
 
 class FormerValue(msgspec.Struct, frozen=True, kw_only=True):
     """A former value of an entry: from the record at ``position`` of ``partition``, read at ``read_at`` by the run ``run``.
 
     Times are seconds since the epoch; None if they are not known. ``pipeline`` is empty for a value that was found in the
-    service. ``run`` and ``ended_by`` are 0 if there was no run. ``ended_at``: when another value replaced it, or it was removed.
+    service. ``run`` and ``ended_by`` are 0 if there was no run. ``ended_at``: when the value was replaced or removed.
     The names of the members are part of the output of `ingestd trace --json`.
     """
 

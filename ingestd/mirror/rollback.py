@@ -12,7 +12,7 @@ from ingestd.core.clock import moment
 class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The runs to roll back: one run, or all runs that began at ``since`` (seconds since the epoch) or later.
 
-    ``pipeline`` and ``sink`` (its name or id) limit them; empty: all.
+    ``pipeline`` and ``sink`` (its name or id) limit the runs; empty: all.
     """
 
     run: int | None = None
@@ -28,9 +28,9 @@ class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is rolled back. ``started``: seconds since the epoch. ``is_held``: its content is not delivered again.
+    """A run that is rolled back. ``started``: seconds since the epoch. ``is_held``: its content is held, not delivered again.
 
-    The source of a run that is not held is not read again: it yields only new records, or its file is gone.
+    If a run is not held, its content is not read again, because the source yields only new records or its file is gone.
     """
 
     run: int
@@ -41,7 +41,7 @@ class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UndoneKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key with its value now and afterwards. A data type None: there is no entry."""
+    """A key with its present value, and its value after the rollback. If a data type is None, there is no entry."""
 
     sink: str
     key: str
@@ -52,7 +52,7 @@ class UndoneKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of the runs that is not changed, and why."""
+    """A key of the runs that the rollback does not change, and the reason."""
 
     sink: str
     key: str
@@ -63,8 +63,8 @@ class Rollback(msgspec.Struct, frozen=True, kw_only=True):
     """The changes of a rollback that is planned or done.
 
     ``restored``: the number of entries that get a former value; ``removed``: the number of entries that the runs had created;
-    ``created``: the number of entries that they had removed. ``keys``: the first changed keys. ``left``: the first keys that
-    are not changed; ``left_count``: the number of all of these.
+    ``created``: the number of entries that the runs had removed. ``keys``: the first changed keys. ``left``: the first keys
+    that are not changed; ``left_count``: the number of all keys that are not changed.
     """
 
     runs: tuple[UndoneRun, ...]

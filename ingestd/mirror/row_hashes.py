@@ -1,7 +1,7 @@
-"""The row hashes of a reading, in memory that does not grow with their number.
+"""The row hashes of a reading, processed in ranges so that memory does not grow with their number.
 
-A row hash is a hash of 64 bits, so its first bits divide many of them into ranges of about the same size. What needs sorted
-hashes goes from range to range, and only one of them is in memory.
+A row hash has 64 bits. The first bits divide many hashes into ranges of about the same size. Code that needs sorted hashes
+processes one range after the other, so that only one range is in memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Self
 import polars as pl
 
 _SORTED = 1 << 21
-"""About this number of hashes is sorted at once, 16 MiB."""
+"""The approximate number of hashes that are sorted at once (16 MiB)."""
 
 _BITS = 64
 
@@ -21,7 +21,7 @@ _BITS = 64
 class RowHashes:
     """Row hashes (``pl.UInt64``), one for each record of a reading, in pieces.
 
-    ``pieces`` returns all of them at each call. ``count``: their number.
+    Each call of ``pieces`` returns all hashes, in pieces. ``count``: the number of hashes.
     """
 
     def __init__(self, pieces: Callable[[], Iterable[pl.Series]], count: int) -> None:
@@ -43,26 +43,26 @@ class RowHashes:
         return pl.concat([_no_hashes(), *self.pieces()], rechunk=False)
 
     def ranges(self) -> Iterator[HashRange]:
-        """Yield the ranges in ascending order. Few hashes are one range."""
+        """Yield the ranges in ascending order. A small number of hashes is one range."""
         bits = (max(0, self.count - 1) // _SORTED).bit_length()
         for number in range(1 << bits):
             parts = (_within(piece, number, bits) for piece in self.pieces())
             yield HashRange(pl.concat([_no_hashes(), *parts], rechunk=False), number, bits)
 
     def find(self, hashes: pl.Series) -> pl.Series:
-        """Return the values of ``hashes`` (signed or not) that are among these, in no order."""
+        """Return the hashes of this reading that are also in ``hashes`` (signed or unsigned), in no order."""
         wanted = hashes.reinterpret(signed=False).implode()
         return pl.concat([_no_hashes(), *(piece.filter(piece.is_in(wanted)).unique() for piece in self.pieces())])
 
     def has_any_of(self, hashes: pl.Series) -> bool:
-        """Return True if one of ``hashes`` (signed or not) is among these."""
-        # polars makes a table of the right side, so `hashes` should be the smaller one.
+        """Return True if one of ``hashes`` (signed or unsigned) is a hash of this reading."""
+        # polars builds a hash table of the argument of `is_in`, so it should be the smaller series.
         wanted = hashes.reinterpret(signed=False).implode()
         return bool(hashes.len()) and any(piece.is_in(wanted).any() for piece in self.pieces())
 
 
 class HashRange:
-    """The hashes with the same first ``bits``, which are the ``number`` of the range. ``hashes``: sorted."""
+    """The sorted ``hashes`` with equal first ``bits`` bits; as an integer, these bits are the ``number`` of the range."""
 
     def __init__(self, hashes: pl.Series, number: int, bits: int) -> None:
         self.hashes = hashes.sort()
@@ -71,7 +71,7 @@ class HashRange:
 
     @property
     def parameters(self) -> dict[str, int]:
-        """The range in a statement: ``row_hash >> :shift & :mask = :range``."""
+        """The parameters of a statement that selects the range with ``row_hash >> :shift & :mask = :range``."""
         return {"shift": _BITS - self._bits, "mask": (1 << self._bits) - 1, "range": self._number}
 
     def within(self, hashes: pl.Series) -> pl.Series:
@@ -79,10 +79,10 @@ class HashRange:
         return _within(hashes, self._number, self._bits)
 
     def mask_absent(self, hashes: pl.Series) -> pl.Series:
-        """Return a boolean mask over ``hashes`` of this range, signed or not: True if the reading had no record with the hash."""
+        """Return a boolean mask over ``hashes`` of this range (signed or unsigned): True if the reading lacks the hash."""
         if not self.hashes.len():
             return pl.Series([True]).new_from_index(0, hashes.len())
-        # A search, because `is_in` would make a table of all hashes of the range for each call.
+        # A binary search, because each call of `is_in` would build a hash table of all hashes of the range.
         wanted = hashes.reinterpret(signed=False)
         indexes = self.hashes.search_sorted(wanted).clip(0, self.hashes.len() - 1)
         return self.hashes.gather(indexes) != wanted

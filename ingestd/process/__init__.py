@@ -1,1 +1,1 @@
-"""Parts of any background process on a server, such as the notify socket and logs. The package knows no domain."""
+"""Parts that any background process on a server can use, such as the notify socket and logs; no domain logic."""

@@ -1,8 +1,8 @@
-"""A signal that cannot be lost: waiters name the last change that they know, and any later change ends their wait.
+"""A change signal that cannot be lost: a waiter states the last change that it knows, and any later change ends its wait.
 
-An `asyncio.Event` that is cleared, or replaced, loses a change that comes between reading a condition and waiting for it,
-because every `await` between the two lets other tasks run. Here a waiter reads `generation` first and the condition second, as
-`ChangeSignal.wait_until` does; a change after the first step makes `wait_past` return at once.
+An `asyncio.Event` that is cleared or replaced loses a change between the evaluation of a condition and the wait, because other
+tasks run at every `await`. Here a waiter first reads `generation`, and then the condition, as `ChangeSignal.wait_until` does. A
+change after the first step makes `wait_past` return at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ChangeSignal:
-    """Counts changes and wakes every task that waits for one. All methods are thread-safe.
+    """Counts changes and wakes every task that waits for a change. All methods are thread-safe.
 
     Waiters belong to the event loop that they run on; `notify` may be called from any thread and never blocks.
     """
@@ -45,7 +45,7 @@ class ChangeSignal:
                 loop.call_soon_threadsafe(_wake, waiter)
 
     async def wait_until(self, found: Callable[[], T | None]) -> T:
-        """Return the result of the condition as soon as it is true. The condition is evaluated after each change."""
+        """Return the result of ``found`` as soon as it is true. It is called first and after each change."""
         while True:
             known = self._generation
             if value := found():
@@ -55,7 +55,7 @@ class ChangeSignal:
     async def wait_past(self, generation: int, *, seconds: float | None = None) -> bool:
         """Wait until there was a change after ``generation``; return False if ``seconds`` pass first.
 
-        Returns at once if that change has already happened. ``seconds`` None: without a limit.
+        Return at once if there was such a change already. ``seconds`` None: no limit.
         """
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:

@@ -1,4 +1,4 @@
-"""Limits of a child process that reads untrusted files, its environment, and how its death by memory is recognised."""
+"""Limits and environment of a child process that reads untrusted files, and a test whether it ran out of memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import resource
 from pathlib import Path
 
 NICE = 10
-"""The parent's own work comes first."""
+"""The niceness of the child, so that the work of its parent has priority."""
 
 # The interpreter and the libraries reserve address space that they never touch.
 _LIBRARIES_BYTES = 2 * 2**30
-# The units set it, because the check generates code, which their sandbox forbids to the children, too.
+# The units set this variable, because the check generates code. The sandbox of the units forbids that, also to children.
 _SKIP_CPU_CHECK = "POLARS_SKIP_CPU_CHECK"
 # The texts that the interpreter, and the runtime of libraries in Rust, print before they end because memory is exhausted.
 _OUT_OF_MEMORY = (b"memory allocation of", b"capacity overflow", b"OutOfMemory", b"MemoryError")
@@ -21,9 +21,8 @@ _OUT_OF_MEMORY = (b"memory allocation of", b"capacity overflow", b"OutOfMemory",
 def limit_process(*, memory_bytes: int, output_bytes: int) -> None:
     """Limit the memory and the files of this process until its end.
 
-    It writes no core dump, and the kernel kills it before other processes.
-
-    ``memory_bytes``: private memory. ``output_bytes``: the size of a file that it writes.
+    It then writes no core dump. If memory runs out, the kernel kills it before other processes. ``memory_bytes``: the limit of
+    private memory. ``output_bytes``: the maximum size of a file that the process writes.
     """
     with contextlib.suppress(OSError):  # a sandbox may refuse both
         os.nice(NICE)
@@ -52,17 +51,16 @@ def limit_work(*, memory_bytes: int, file_bytes: int, cpu_seconds: int) -> None:
 
 
 def _permitted(limit: int, most: int) -> int:
-    """Return the lower of ``most`` and the hard limit of the process, such as `LimitAS=` of a unit, which can't be raised."""
+    """Return ``most``, but at most the hard limit of the process, which can't be raised, such as `LimitAS=` of a unit."""
     hard = resource.getrlimit(limit)[1]
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 
 def child_environment(*packages: str | None) -> dict[str, str]:
-    """An environment without the variables of the parent, so without secrets.
+    """Return an environment without the variables of the parent, and therefore without secrets.
 
-    Only the variable for polars' check of the processor is kept.
-
-    ``packages``: the ``__file__`` of each package that the child imports. One thread, since more only take memory.
+    Only the variable for polars' check of the processor is kept. Libraries use one thread, because more threads only take
+    memory. ``packages``: the ``__file__`` of each package that the child imports.
     """
     roots = dict.fromkeys(str(Path(package).resolve().parents[1]) for package in packages if package)
     return {
@@ -78,5 +76,5 @@ def child_environment(*packages: str | None) -> dict[str, str]:
 
 
 def reports_no_memory(stderr: bytes) -> bool:
-    """Whether a process that printed ``stderr`` ended because it was given no more memory."""
+    """Return whether a process that printed ``stderr`` ended because it ran out of memory."""
     return any(words in stderr for words in _OUT_OF_MEMORY)

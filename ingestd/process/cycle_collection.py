@@ -1,7 +1,7 @@
 """Python's search for reference cycles, which is off while a program starts and ends.
 
-The search goes through all objects again and again while they are created by imports, and once more at the end of the process.
-It would find almost nothing: imported modules stay, and the end of the process frees the rest.
+Python would search all objects repeatedly while imports create objects, and once more at the end of the process. The search
+would find almost nothing, because imported modules stay, and the end of the process frees all memory.
 """
 
 from __future__ import annotations

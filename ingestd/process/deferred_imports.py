@@ -1,4 +1,4 @@
-"""Imports of large libraries that take effect at their first use.
+"""Imports of large libraries that take effect at the first use of the library.
 
 A command that finds no changes needs none of these libraries, and ends in less time than their import takes. The modules that
 use a library import it as usual, at their top, so that type checkers and import contracts see every import.
@@ -19,12 +19,10 @@ _lock = threading.Lock()
 
 
 def defer_imports(*libraries: str) -> None:
-    """Import each of these top-level packages when one of its names is used.
-
-    A package that is imported already does not change.
+    """Import each of these top-level packages when one of its names is used; ignore packages that are imported already.
 
     Call this before importing modules that import these packages. ``from library import name`` and ``import library.module``
-    import it at once. Any thread may use it first. A library that can't be imported raises at its first use.
+    import a library at once. Any thread may be the first to use a library. If its import fails, the first use raises the error.
     """
     _finder.libraries.update(libraries)
     if _finder not in sys.meta_path:
@@ -32,19 +30,19 @@ def defer_imports(*libraries: str) -> None:
 
 
 def is_deferred(library: str) -> bool:
-    """Return True if the package was imported, and the import has not taken effect."""
+    """Return True if the package was imported, but the import has not taken effect yet."""
     return isinstance(sys.modules.get(library), _DeferredModule)
 
 
 def complete_imports() -> None:
-    """Import every deferred package now that some module has imported, for work with a limited time."""
+    """Complete all deferred imports now, before work with a time limit."""
     for module in list(sys.modules.values()):
         if isinstance(module, _DeferredModule):
             importlib.import_module(_undefer(module))
 
 
 def _undefer(module: _DeferredModule) -> str:
-    """Make the next import of a package the real one; return its name."""
+    """Make the next import of a package a real import; return the name of the package."""
     name = module.__name__
     with _lock:
         _finder.libraries.discard(name)
@@ -54,15 +52,15 @@ def _undefer(module: _DeferredModule) -> str:
 
 
 class _DeferredModule(ModuleType):
-    """A package until one of its names is used; then it passes on every name."""
+    """A placeholder for a package. At the first use of a name, it imports the package; then it returns the package's names."""
 
     is_ready = False
-    """Whether the import system has set the attributes of a module, for which it looks first."""
+    """Whether the import system has set the module's attributes. Before, it looks for attributes that must be absent."""
 
     def __getattr__(self, name: str) -> Any:
         if not self.is_ready:
             raise AttributeError(name)
-        # Outside the lock: another thread waits here for the import system's own lock until the import is complete.
+        # `_lock` is not held: another thread waits here for the import system's own lock until the import is complete.
         value = getattr(importlib.import_module(_undefer(self)), name)
         if not name.startswith("__"):
             self.__dict__[name] = value  # the next use finds a plain module attribute

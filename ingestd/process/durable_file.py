@@ -10,10 +10,10 @@ from contextlib import suppress
 def write_durably(
     folder: int, name: str, content: bytes, *, replace: bool = True, owner: os.stat_result | None = None
 ) -> bool:
-    """Write a file (mode 0600) in an open folder. After a crash it has the former content or the new one.
+    """Write a file (mode 0600) in an open folder. After a crash, the file has the old or the new content.
 
-    ``replace``: False leaves a file that exists as it is, and the result is then False. ``owner``: the owner of the new file,
-    if this process is root.
+    ``replace``: if False, an existing file is kept, and the result is False. ``owner``: the owner of the new file, if this
+    process is root.
 
     Raises:
         OSError: the file can't be written.
@@ -43,6 +43,6 @@ def write_durably(
 
 
 def give(descriptor: int, owner: os.stat_result) -> None:
-    """Give an open file or folder that this process created to an owner and its group, if this process is root."""
+    """If this process is root, set the owner and group of an open file or folder that it created."""
     if os.geteuid() == 0:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)

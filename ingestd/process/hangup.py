@@ -1,4 +1,4 @@
-"""SIGHUP before a program can handle it."""
+"""The handling of SIGHUP before a program has set its own handler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class EarlyHangup:
-    """A handler that notes a SIGHUP, which would end the process."""
+    """A handler that notes a SIGHUP, which would otherwise end the process."""
 
     def __init__(self) -> None:
         self.noted = False
@@ -18,5 +18,5 @@ class EarlyHangup:
 
 
 def defer_hangups() -> None:
-    """Note each SIGHUP from now on, until the program sets its own handler. Use it on the main thread."""
+    """Note each SIGHUP from now on, until the program sets its own handler. Call this on the main thread."""
     signal.signal(signal.SIGHUP, EarlyHangup())

@@ -1,4 +1,4 @@
-"""A handler of `logging` that never blocks, or fails, the code that logs.
+"""A handler of `logging` that never blocks the code that logs, and never raises in it.
 
 The disk of a log may be full, and the program that reads a pipe may have ended or stopped reading. So records pass through a
 bounded queue to the thread of a listener. A record that cannot be queued or written is dropped and counted.
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from logging.handlers import QueueHandler, QueueListener
 
 MAX_QUEUED = 10_000
-"""Records wait for a slow reader up to this number; later ones are dropped."""
+"""The maximum number of records that wait for a slow reader; further records are dropped."""
 
 Report = Callable[[int, str], str]
 """Returns the line that reports how many records were dropped, and why."""
@@ -23,7 +23,7 @@ Report = Callable[[int, str], str]
 class LineQueue(QueueHandler):
     """Writes records to ``descriptor``, each as a line; the descriptor stays open.
 
-    ``report`` makes the line that is written before the next line if records were dropped; None: they are only counted.
+    ``report`` makes the line about dropped records, which is written before the next line; None: they are only counted.
     """
 
     def __init__(self, descriptor: int, *, report: Report | None = None, max_queued: int = MAX_QUEUED) -> None:
@@ -39,7 +39,7 @@ class LineQueue(QueueHandler):
         return self._unqueued + self._writer.failed
 
     def write(self, line: str) -> None:
-        """Write a line that needs no formatter; it may have its line end."""
+        """Write a line without a formatter; it may end with a line break."""
         record = logging.makeLogRecord({"msg": line.removesuffix("\n")})
         self.acquire()
         try:
@@ -60,7 +60,7 @@ class LineQueue(QueueHandler):
             return self._records.all_tasks_done.wait_for(lambda: not self._records.unfinished_tasks, seconds)
 
     def finish(self, seconds: float | None) -> bool:
-        """`drain`, and end the thread if nothing is left. To be called when nothing logs to this handler any more."""
+        """Call `drain`, and end the thread if nothing is left. Call this when nothing logs to this handler any more."""
         drained = self.drain(seconds)
         if drained:
             self._writer.stop()
@@ -70,7 +70,7 @@ class LineQueue(QueueHandler):
 class _DescriptorWriter(QueueListener):
     """Writes lines to a descriptor without a buffer, so that an error concerns one line.
 
-    It is no `logging.Handler`, because the end of the process waits for the lock of each of them.
+    It is no `logging.Handler`, because the end of the process waits for the lock of every handler.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class _DescriptorWriter(QueueListener):
         self.failed = 0
 
     def handle(self, record: logging.LogRecord) -> None:
-        """Write a record as a line, or count it."""
+        """Write a record as a line, or count it as failed."""
         count = self._dropped() - self._reported
         if count and self._report:
             report = self._report(count, self._reason or "the reader of the log does not keep up")
@@ -99,9 +99,9 @@ class _DescriptorWriter(QueueListener):
         self.failed += bool(self._reason)
 
     def _write(self, line: str) -> str:
-        """Write a line, waiting for a reader that is slow; return why that failed, or nothing."""
+        """Write a line, and wait for a slow reader; return why the write failed, or an empty text."""
         data = f"{line}\n".encode(errors="backslashreplace")
-        # The part of a line that the last failure left must not become the beginning of this line.
+        # If the last failure left a part of a line, this line must not continue it.
         rest = memoryview(b"\n" + data if self._is_torn else data)
         whole = len(rest)
         while rest:

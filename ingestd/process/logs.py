@@ -1,4 +1,4 @@
-"""The process's log: lines for a person on a terminal, JSON for programs that collect logs. Neither contains secrets.
+"""The process's log: lines for people on a terminal, JSON for programs that collect logs. Both are without secrets.
 
 Logging never blocks, delays or ends the work that it reports: lines that cannot be written are dropped and counted
 (`line_queue`), and the event ``log_lines_dropped`` reports the count when lines can be written again.
@@ -30,21 +30,21 @@ _LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class _Unconfigured(logging.Formatter):
-    """Completes the configuration of its handler, which replaces it."""
+    """A first formatter, which completes the configuration of the log and is thereby replaced."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """As the log is configured."""
+        """Complete the configuration, then format the record accordingly."""
         complete_configuration()
         return _handler.format(record)
 
 
 def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, level: Level = "info") -> None:
-    """Send structlog's events and the libraries' warnings to ``stream`` (standard error), one line an event.
+    """Send structlog's events and the libraries' warnings to ``stream`` (standard error), one line for each event.
 
-    ``json``: None means that a terminal gets lines for reading and everything else gets JSON. A JSON line holds ``timestamp``
-    (UTC, milliseconds), ``level``, ``event`` and the event's fields; an exception is the field ``exception``. ``level`` is for
-    our own events; libraries that log by `logging` are logged from WARNING on. May be called again; the last call holds. When
-    the process exits, queued lines are written for at most ``FLUSH_SECONDS``. If the import of structlog is deferred, its
+    ``json`` None: a terminal gets readable lines, everything else gets JSON. A JSON line holds ``timestamp`` (UTC,
+    milliseconds), ``level``, ``event`` and the event's fields; an exception is the field ``exception``. ``level`` applies to
+    events; libraries that log by `logging` are logged from WARNING on. May be called again; the last call applies. When the
+    process exits, queued lines are written for at most ``FLUSH_SECONDS``. If the import of structlog is deferred, its
     configuration is deferred, too, until the first event (`complete_configuration`) or warning of a library.
     """
     global _configuration  # noqa: PLW0603 - a process has one log
@@ -63,7 +63,7 @@ _configuration: Callable[[], None] | None = None
 
 
 def complete_configuration() -> None:
-    """Do what `configure_logs` deferred, if anything. To be called before `structlog.get_logger`."""
+    """Do what `configure_logs` deferred, if anything. Call this before `structlog.get_logger`."""
     global _configuration  # noqa: PLW0603 - a process has one log
     configuration = _configuration
     if configuration is not None:
@@ -85,7 +85,7 @@ def _renderer(*, as_json: bool, terminal: bool) -> Processor:
 def _configure_structlog(renderer: Callable[[], Processor], file: TextIO, *, level: int) -> None:
     formatter = structlog.stdlib.ProcessorFormatter
     first: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, _timestamp]
-    # The traceback becomes text before the secrets are masked: an exception's words may quote a URL.
+    # The traceback becomes text before the secrets are masked, because the message of an exception may contain a URL.
     rest: list[Processor] = [structlog.processors.format_exc_info, _redact, _order, _copy_line, renderer()]
     structlog.configure(
         processors=[*first, *rest],
@@ -103,14 +103,14 @@ def _configure_structlog(renderer: Callable[[], Processor], file: TextIO, *, lev
 
 
 FLUSH_SECONDS = 2.0
-"""How long the end of the process may be delayed by lines that nothing reads."""
+"""The longest delay of the process's end by lines that nothing reads."""
 
 _handler: logging.Handler = logging.NullHandler()
 _dropped_before = 0
 
 
 def dropped_lines() -> int:
-    """Return how many lines of the log this process has dropped because they could not be written."""
+    """Return the number of log lines that this process has dropped because they could not be written."""
     return _dropped_before + (_handler.dropped if isinstance(_handler, LineQueue) else 0)
 
 
@@ -122,16 +122,13 @@ def logs_configured() -> bool:
 def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
     """Wait until every line logged so far was written or dropped; return False after ``seconds``.
 
-    To be called before `os._exit`; an orderly exit does it by itself.
+    Call this before `os._exit`; a normal exit calls it already.
     """
     return not isinstance(_handler, LineQueue) or _handler.drain(seconds)
 
 
 def _replace_handler(target: TextIO, renderer: Callable[[], Processor]) -> TextIO:
-    """Use another handler, and return the object to which events are written.
-
-    A stream without a descriptor is written to directly.
-    """
+    """Replace the handler, and return the object to which events are written: ``target`` itself if it has no descriptor."""
     global _handler, _dropped_before  # noqa: PLW0603 - a process has one log
     root = logging.getLogger()
     root.removeHandler(_handler)
@@ -166,7 +163,7 @@ def _timestamp(_logger: Any, _method: str, event: EventDict) -> EventDict:
 
 
 def _library(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """A library's message is a sentence, not one of our event names: log it as such, with the library's name."""
+    """Log a library's message as the event ``library_log`` with the fields ``message`` and ``library``."""
     record = event.get("_record")
     if isinstance(record, logging.LogRecord):
         event["message"] = event["event"]
@@ -179,7 +176,7 @@ _copy: Callable[[EventDict], None] | None = None
 
 
 def copy_lines(to: Callable[[EventDict], None] | None) -> None:
-    """Also pass the fields of every later line to ``to``, with secrets masked; None ends it.
+    """Also pass the fields of every later line to ``to``, with secrets masked; None stops this.
 
     ``to`` is called in the thread that logs, so it must not wait, change the fields or log.
     """
@@ -198,7 +195,7 @@ def _redact(_logger: Any, _method: str, event: EventDict) -> EventDict:
 
 
 _LONGEST_FIELD = 16_384
-"""Characters of a text in a line of the log, which may be a traceback. The rest of the text is omitted."""
+"""The maximum number of characters of a text in a log line, such as a traceback. The rest of the text is omitted."""
 
 
 def _redact_field(value: object, name: str) -> object:
@@ -212,7 +209,7 @@ _FIRST = ("timestamp", "level", "event")
 
 
 def _order(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> EventDict:
-    """The fields that every line has come first, so that raw JSON can be read down a column."""
+    """Put the fields of every line first, so that they are aligned in raw JSON."""
     return {name: event[name] for name in _FIRST if name in event} | {
         name: value for name, value in event.items() if name not in _FIRST
     }

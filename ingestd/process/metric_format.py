@@ -1,4 +1,4 @@
-"""Metrics in the format that a client asks for."""
+"""Metrics in the format that a client requests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class _FixedCollector(Collector):
 
 
 def exposition(families: Iterable[Metric], *collectors: Collector, accept: str) -> tuple[bytes, str]:
-    """Return all metrics in the format that the header ``accept`` asks for, and its media type.
+    """Return all metrics in the format that the header ``accept`` requests, and the media type of this format.
 
-    A header with a version that is no number gets the text format, as a header without a known format does.
+    If the header has no known format, or a version that is no number, the format is text.
     """
     registry = CollectorRegistry()
     for collector in (*collectors, _FixedCollector(families)):
         registry.register(collector)
     try:
         encode, content_type = choose_encoder(accept)
-    except (TypeError, ValueError):  # the library compares parts of a version with numbers, such as those of "1.0.0"
+    except (TypeError, ValueError):  # the library expects that the parts of a version, such as "1.0.0", are numbers
         encode, content_type = choose_encoder("")
     return encode(registry), content_type

@@ -1,6 +1,6 @@
-"""Talking to systemd: readiness, status and watchdog over the notify socket (sd_notify(3), protocol of systemd 252).
+"""Messages to systemd: readiness, status and watchdog over the notify socket (sd_notify(3), protocol of systemd 252).
 
-Twenty lines of protocol: the packages that speak it are unmaintained or compile against libsystemd.
+The protocol is implemented here, because the packages for it are unmaintained or are compiled against libsystemd.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 class Notifier(msgspec.Struct, frozen=True, kw_only=True):
     """Sends state to the service manager; does nothing if no service manager listens.
 
-    ``address``: the socket's path, ``@`` for an abstract one, or empty. ``watchdog_seconds``: how often at the most the
-    manager expects messages, or None.
+    ``address``: the path of the socket, with a leading ``@`` for an abstract socket; empty: none. ``watchdog_seconds``: the
+    longest time between two heartbeats; None: the manager expects no heartbeats.
     """
 
     address: str = ""
@@ -25,7 +25,7 @@ class Notifier(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ, *, pid: int | None = None) -> Notifier:
-        """As systemd says it: NOTIFY_SOCKET, WATCHDOG_USEC and, where it is set, WATCHDOG_PID."""
+        """Return a notifier for the variables of systemd: NOTIFY_SOCKET, WATCHDOG_USEC and, if it is set, WATCHDOG_PID."""
         usec = environment.get("WATCHDOG_USEC", "")
         meant_for = environment.get("WATCHDOG_PID", "")
         ours = not meant_for or meant_for == str(pid if pid is not None else os.getpid())
@@ -33,24 +33,24 @@ class Notifier(msgspec.Struct, frozen=True, kw_only=True):
         return cls(address=environment.get("NOTIFY_SOCKET", ""), watchdog_seconds=seconds)
 
     def ready(self, status: str) -> None:
-        """Start-up is done."""
+        """Report that the start is complete."""
         self._send(f"READY=1\nSTATUS={_line(status)}\nMAINPID={os.getpid()}")
 
     def reloading(self, status: str) -> None:
-        """A reload has begun; `ready` ends it. The time lets the manager match it with the signal that it sent."""
+        """Report that a reload has begun; `ready` ends it. The manager matches the time with that of its signal."""
         usec = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
         self._send(f"RELOADING=1\nMONOTONIC_USEC={usec}\nSTATUS={_line(status)}")
 
     def status(self, sentence: str) -> None:
-        """What `systemctl status` shows."""
+        """Set the text that `systemctl status` shows."""
         self._send(f"STATUS={_line(sentence)}")
 
     def stopping(self, status: str) -> None:
-        """Shutdown has begun."""
+        """Report that the shutdown has begun."""
         self._send(f"STOPPING=1\nSTATUS={_line(status)}")
 
     def alive(self) -> None:
-        """Feed the watchdog; to be called well within ``watchdog_seconds``, by the loop that it watches over."""
+        """Send a heartbeat. The supervised loop must call this well within ``watchdog_seconds``."""
         self._send("WATCHDOG=1")
 
     def _send(self, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The address of a PostgreSQL database by URL. This module performs no I/O and imports no driver."""
+"""The address of a PostgreSQL database, from a URL. This module performs no I/O and imports no driver."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ class PostgresAddress:
     parameters: tuple[tuple[str, str], ...] = field(repr=False)
     """Libpq's parameters, with limits of its waits. Libpq reads further parameters from PGPASSWORD, PGSSLMODE…, and ~/.pgpass.
 
-    If there are several hosts, the host that accepts writes is used, unless the URL asks for another
-    (``target_session_attrs``).
+    If there are several hosts, the host that accepts writes is used, unless the URL sets ``target_session_attrs``.
     """
 
     def __str__(self) -> str:
         return self.shown
 
     def preferring(self, host: str, port: int, *, first: bool = True) -> PostgresAddress:
-        """Return the address of the same database that tries one of its hosts first, or else last."""
+        """Return an address of the same database that tries this host first; last, if ``first`` is False."""
         given = dict(self.parameters)
         places = sorted(_places(given), key=lambda place: (place[0] == host and place[1] in {"", str(port)}) != first)
         if len(places) == 1 or "hostaddr" in given:
@@ -54,7 +53,7 @@ def postgres_address(url: str) -> PostgresAddress:
     """Return the database that a URL names (``postgresql://user@host:5432,other:5432/name?sslmode=verify-full``).
 
     Raises:
-        ValueError: it names none; the message does not repeat the URL, which may contain a password.
+        ValueError: the URL names no database; the message does not repeat the URL, which may contain a password.
     """
     rest = url.partition("://")[2]
     server = _SERVER.match(rest)[0]  # type: ignore[index]  # it matches every text

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that limit each wait for a server, and notice a commit that no standby has. Needs psycopg."""
+"""Connections to PostgreSQL that limit each wait for a server, and detect an unreplicated commit. Needs psycopg."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ from ingestd.process.postgres_address import PostgresAddress
 Row: TypeAlias = tuple[Any, ...]
 
 LOOK_SECONDS = 6.0
-"""How long the server may send nothing, while a statement runs, before `Watched.is_worth_waiting` is asked."""
+"""If the server sends nothing for this time while a statement runs, `Watched.is_worth_waiting` is called."""
 SILENT_SECONDS = 30.0
-"""A connection is given up if the server sends nothing for this time while a statement runs, although it responds to logins."""
+"""If the server sends nothing for this time while a statement runs, the connection is closed, even if logins succeed."""
 
 SERVER_WAITS = """
 SELECT set_config('tcp_user_timeout', %(tcp_user_timeout)s, false),
        set_config('tcp_keepalives_idle', %(keepalives_idle)s, false),
        set_config('tcp_keepalives_interval', %(keepalives_interval)s, false)
 """
-"""The server gives up a client that has vanished after the same time as the client gives up a server, because its transaction
-may hold locks.
+"""The server closes the connection of a vanished client after the same time as the client closes that of a vanished server.
 
-The parameters come from the address.
+Otherwise the client's transaction could hold its locks for longer. The parameters come from the address.
 """
 DURABLE_COMMITS = """
 set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
                                  ELSE current_setting('synchronous_commit') END, false),
 set_config('client_min_messages', 'warning', false)
 """
-"""Settings of a session, in a list of SELECT. A commit survives a loss of power; stricter settings stay.
+"""Settings of a session, for the list of a SELECT. A commit then survives a loss of power; stricter settings stay.
 
-The server sends the warning that a commit was not replicated.
+The server then also sends the warning that a commit was not replicated.
 """
 
 
@@ -45,15 +44,15 @@ class ServerSilent(psycopg.OperationalError):
 
 
 class Watched:
-    """Gives a connection up when its server no longer responds."""
+    """Closes a connection when its server no longer responds."""
 
     pgconn: PGconn
     silent_seconds = SILENT_SECONDS
     on_silence: Callable[[], None] = staticmethod(lambda: None)
-    """Called before the connection is given up."""
+    """Called before the connection is closed."""
 
     def is_worth_waiting(self, silent: float) -> bool:
-        """Whether to go on waiting for a server that has sent nothing for ``silent`` seconds."""
+        """Return whether to continue to wait for a server that has sent nothing for ``silent`` seconds."""
         return silent < self.silent_seconds
 
     def watched(self, gen: PQGen[RV]) -> PQGen[RV]:
@@ -84,27 +83,27 @@ class Watched:
 
 
 class WatchedConnection(Watched, psycopg.Connection[Row]):
-    """A blocking connection that ends each wait for a server that no longer responds, and notices an unreplicated commit."""
+    """A blocking connection that ends each wait for a server that no longer responds, and detects an unreplicated commit."""
 
     is_unreplicated = False
-    """Whether the server ended the wait for a synchronous standby at a commit, which then counts as done."""
+    """Whether a commit succeeded although the server stopped waiting for a synchronous standby."""
 
     def wait(self, gen: PQGen[RV], *args: Any, **options: Any) -> RV:
         """See psycopg. Raises ServerSilent: see `watched`."""
         return super().wait(self.watched(gen), *args, **options)
 
     def note(self, notice: psycopg.errors.Diagnostic) -> None:
-        """Take a notice of the server.
+        """Handle a notice of the server: a warning may state that a commit was not replicated.
 
-        An operator, or a limit of time, can cancel the wait for a synchronous standby. PostgreSQL then reports success, with a
-        warning. Its text depends on the server's language, but the source file that it names does not.
+        An operator, or a timeout, can cancel the wait for a synchronous standby. PostgreSQL then reports success, with a
+        warning. The text of the warning depends on the server's language, but the source file in the warning does not.
         """
         if notice.severity_nonlocalized == "WARNING" and notice.source_file == "syncrep.c":
             self.is_unreplicated = True
 
 
 def failure_of(error: psycopg.Error, address: PostgresAddress) -> str:
-    """Return what the server or the driver says about a failure, without a password."""
+    """Return the message of the server or the driver about a failure, without a password."""
     # If there are several hosts, psycopg lists all failures after the last attempt.
     message = " ".join(str(error).split()).rpartition("All failures were: ")[2]
     for name, value in address.parameters:

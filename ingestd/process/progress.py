@@ -1,11 +1,11 @@
-"""Steps of long calls, counted by thread, so that a watchdog distinguishes a call that works from one that hangs."""
+"""Steps of long calls, counted by thread, so that a watchdog can distinguish a working call from a call that hangs."""
 
 from __future__ import annotations
 
 import threading
 
 _steps: dict[int, int] = {}
-"""The counts, by thread identifier. The system reuses identifiers, so their number is bounded by concurrent threads."""
+"""The counts, by thread identifier. The system reuses identifiers, so concurrent threads limit the number of counts."""
 
 
 def note_progress(thread: int | None = None) -> None:

@@ -1,7 +1,7 @@
 """Masks secrets in logs and messages: known values, the values of fields with secret names, and texts of known form.
 
-A known value is one that a configuration holds (`mask_secrets`). The words before a text never decide
-whether it is masked: ``service.api_key: The variable X is not set`` contains no secret.
+A known value is a secret of a configuration (`mask_secrets`). The words before a text do not determine whether the text is
+masked: ``service.api_key: The variable X is not set`` contains no secret.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _known_pattern: re.Pattern[str] | None = None
 
 
 def mask_secrets(secrets: Iterable[str]) -> None:
-    """Mask these texts in every later log line and message. Of a URL only the password is masked."""
+    """Mask these texts in every later log line and message. If a text is a URL, only its password is masked."""
     global _known_pattern  # noqa: PLW0603 - the known secrets apply to the whole process
     for secret in secrets:
         password = _password(secret)
-        # The address in a URL is no secret. `_SECRET_TEXTS` masks the user part of every URL.
+        # The address in a URL is no secret. `redact_text` masks the user part of every URL.
         texts = (password, unquote(password)) if password is not None else () if "://" in secret else (secret,)
         _known.update(text for text in texts if len(text) >= _SHORTEST_SECRET)
     if _known:
@@ -54,7 +54,7 @@ def _password(text: str) -> str | None:
 
 
 def redact_text(text: str) -> str:
-    """``text`` without known secrets, API keys, webhook secrets and the user part of URLs."""
+    """Return ``text`` without known secrets, API keys, webhook secrets and the user part of URLs."""
     if _known_pattern is not None:
         text = _known_pattern.sub(MASK, text)
     for pattern in _SECRET_TEXTS:
@@ -63,7 +63,7 @@ def redact_text(text: str) -> str:
 
 
 def _mask_url_users(word: re.Match[str]) -> str:
-    """Mask the user part of each URL in a text without whitespace. A password ends at the last ``@``: it may hold others."""
+    """Mask the user part of each URL in a text without whitespace. A password may contain ``@``, so the last ``@`` ends it."""
     text = word[0]
     last = text.rfind("@")
     parts, end = [], 0
@@ -77,7 +77,7 @@ def _mask_url_users(word: re.Match[str]) -> str:
 
 
 def redact(value: object, name: str = "") -> object:
-    """``value`` as it may be logged under ``name``: numbers as they are, all else as text or containers of text."""
+    """Return ``value`` as it may be logged under ``name``: numbers unchanged, other values as text or containers of text."""
     if value is None or isinstance(value, bool | int | float):
         return MASK if _SECRET_FIELD.search(name) and value is not None else value
     if isinstance(value, Mapping):

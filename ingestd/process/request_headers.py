@@ -1,7 +1,7 @@
 """The header lines of a request as one value for each name (RFC 9110, 5.2 and 5.3). Performs no I/O.
 
-A proxy and a server that choose different lines of one header see different requests: another caller, another length, another
-address of the client. So every server of this product treats repeated lines by this table.
+If a proxy and a server use different lines of a repeated header, they see different requests: another caller, another length,
+or another client address. So all servers of this product handle repeated lines by this table.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def single_values(lines: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Return the value of each header, by its name in lower case. ``lines``: names in lower case, and values.
 
     Raises:
-        RepeatedHeader: a header that has one value occurs twice.
+        RepeatedHeader: a header of `SINGLE` occurs twice.
     """
     values: dict[bytes, bytes] = {}
     for name, value in lines:

@@ -46,10 +46,10 @@ class _Output(io.FileIO):
 
 
 def open_standard_streams() -> None:
-    """Make the standard streams usable whatever the process was started with; see `output_failure`.
+    """Make the standard streams usable, even if the process was started without them; see `output_failure`.
 
-    A stream that is closed becomes /dev/null: otherwise the next file that is opened, such as a database, becomes standard
-    error, and the messages of libraries are written into it.
+    A closed stream becomes /dev/null. Otherwise the next file that is opened, such as a database, would become standard error,
+    and messages of libraries would be written into it.
     """
     for descriptor in (0, 1, 2):
         try:

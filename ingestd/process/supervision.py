@@ -1,4 +1,4 @@
-"""Keeps one part of a process running: an unforeseen exception ends that part only, and it starts again after a wait."""
+"""Keeps one part of a process running: an unexpected exception ends only this part, which starts again after a delay."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class KeepRunning(Protocol):
     """Runs a part under supervision. ``part`` names it for people and is unique: ``intake mass-budget``."""
 
     async def __call__(self, part: str, run: Run) -> None:
-        """Return when the part returns; raise when it is cancelled or its failure concerns the whole process."""
+        """Return when the part returns. Raise if the part is cancelled, or if its failure concerns the whole process."""
 
 
 class PartFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """One unforeseen end of a part.
+    """One unexpected end of a part.
 
-    ``sentence``: the exception in one line. ``failures``: how many there were without a recovery between them, from 1.
-    ``retry_seconds``: the part starts again after this number of seconds.
+    ``sentence``: the exception in one line. ``failures``: the number of failures since the last recovery, including this
+    failure. ``retry_seconds``: the part starts again after this number of seconds.
     """
 
     part: str
@@ -46,11 +46,11 @@ async def keep_running(
 ) -> None:
     """Run a part, and start it again whenever it raises, until it returns or is cancelled.
 
-    ``delay`` gives the seconds to wait after that many failures in a row. A part that runs for ``stable_seconds`` after a
-    failure, or returns, has recovered, and its failures count from 1 again.
+    ``delay`` returns the seconds to wait after a number of consecutive failures. If the part runs for ``stable_seconds`` after
+    a failure, or returns, it has recovered, and its failures count from 1 again.
 
     Raises:
-        Exception: the one for which ``is_fatal`` returns True; the part is not started again.
+        Exception: an exception of the part for which ``is_fatal`` returns True; the part is not started again.
     """
     failures = 0
 
@@ -88,7 +88,7 @@ async def keep_running(
 
 
 def one_line(error: BaseException) -> str:
-    """The exception's class and message in one line; for an exception group, of its first exception."""
+    """Return the class and message of an exception in one line; for an exception group, of its first exception."""
     error = next(leaves(error))
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -1,4 +1,4 @@
-"""Text for a terminal: names of files and values of records may have secrets, and control characters that act on it."""
+"""Text for a terminal, without the secrets and control characters that file names and values of records may contain."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ingestd.process.redaction import redact_text
 
 
 def terminal_line(text: str) -> str:
-    """Return ``text`` as one line with control characters as escapes, because they would act on a terminal."""
+    """Return ``text`` as one line with escaped control characters, because a terminal would execute them."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def safe_line(text: str) -> str:
     """Return ``text`` as `terminal_line` does, without secrets.
 
-    They are masked first: an escape inside a secret would hide it.
+    Secrets are masked first, because a secret with an escape inside would not be found.
     """
     return terminal_line(redact_text(text))
 
@@ -32,7 +32,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print text, lines or JSON. A character that would act on a terminal is an escape as in JSON, so that JSON stays valid.
+    """Print text, lines or JSON. Control characters are escaped as in JSON, so that JSON stays valid.
 
     Every command prints by this function.
     """
@@ -45,7 +45,7 @@ _LINES = 1_000
 
 
 def echo_lines(lines: Iterable[str]) -> int:
-    """Print lines and return their number. A thousand are printed at once, because `echo` flushes each time."""
+    """Print lines and return their number. A thousand lines are printed at once, because `echo` flushes each time."""
     count = 0
     remaining = iter(lines)
     while found := list(islice(remaining, _LINES)):

@@ -1,4 +1,4 @@
-"""The systemd units in the package, and their form on this machine: with its program, for the system or for one user."""
+"""The systemd units of the package, adapted to the programs of this machine, for the system or for one user."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SYSTEM_ONLY = re.compile(
     r"|KeyringMode|OOMPolicy|StateDirectory\w*|WorkingDirectory)=.*\n",
     re.MULTILINE,
 )
-"""Settings that the manager of a user can't apply: they need privileges, other users, or units of the system.
+"""Settings that the service manager of a user can't apply, because they need privileges, other users, or units of the system.
 
-Also the state folders. From version 254 on systemd makes ~/.local/state/ingestd a link to ~/.config/ingestd, if only that exists,
-and the state would be beside the configuration. The programs create their folders themselves.
+The settings for state folders are omitted, too. With them, systemd from version 254 on makes ~/.local/state/ingestd a link to
+~/.config/ingestd, if only the latter exists, so that the state is next to the configuration. The programs create their folders.
 """
 
 _USER_PLACES = (
@@ -38,7 +38,7 @@ _USER_PLACES = (
 
 
 class UnitsChanged(Exception):
-    """Files that exist with another content; nothing was written."""
+    """Existing files have different content; nothing was written."""
 
     def __init__(self, paths: tuple[Path, ...]) -> None:
         self.paths = paths
@@ -57,10 +57,7 @@ def system_units(root: Path) -> Mapping[Path, str]:
 
 
 def user_units(environment: Mapping[str, str], home: Path) -> Mapping[Path, str]:
-    """Return the units for the service manager of one user, by path.
-
-    Settings that only the manager of the system can apply are left out.
-    """
+    """Return the units for the service manager of one user, by path, without settings that need the manager of the system."""
     folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "systemd/user"
     units: dict[Path, str] = {}
     for path, found in _files(Path("/")):
@@ -73,10 +70,10 @@ def user_units(environment: Mapping[str, str], home: Path) -> Mapping[Path, str]
 
 
 def write_units(units: Mapping[Path, str], *, force: bool) -> tuple[list[Path], list[Path]]:
-    """Write files, each of them at once; return those that were written, and those that have their content already.
+    """Write each file atomically. Return the paths that were written, and the paths that had their content already.
 
     Raises:
-        UnitsChanged: files have another content, and ``force`` is False. Nothing was written.
+        UnitsChanged: existing files have different content, and ``force`` is False. Nothing was written.
         OSError: a file can't be written.
     """
     present = {path: path.read_text(encoding="utf-8") if path.exists() else None for path in units}

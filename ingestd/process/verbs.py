@@ -1,4 +1,4 @@
-"""A command line with a module for each verb. A module is imported when its verb is used, so the other verbs cost nothing."""
+"""A command line with a module for each verb. Only the module of the used verb is imported, so a command starts fast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _COMPARED = 300
-"""The most characters of an unknown verb that are compared with the verbs."""
+"""The maximum number of characters of an unknown verb that are compared with the verbs."""
 
 OUTPUT_UNWRITABLE = 73
 """EX_CANTCREAT: the output of the command could not be written; its work may have been done."""
@@ -29,15 +29,15 @@ class Verbs(click.Group):
     """Finds each verb in the module of its name, under the same name. A subclass lists the verbs and their modules."""
 
     verbs: ClassVar[Mapping[str, str]]
-    """The beginning of each verb's help, in the order in which a newcomer meets them: a list then imports no verb."""
+    """The beginning of each verb's help, so that a list imports no verb. New users need the verbs in this order."""
     package: ClassVar[str]
     deferred: ClassVar[Sequence[str]] = ()
     """Libraries with deferred imports (`defer_imports`)."""
     elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Words of other programs, with the verb that does the same here; an error names it."""
+    """Verbs of other programs, each with the equivalent verb of this program, which an error suggests."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as a program. Tests call `main`, because their process goes on."""
+        """Run as a program. Tests call `main` instead, because their process continues."""
         begin_program()
         return super().__call__(*args, **kwargs)
 
@@ -47,7 +47,7 @@ class Verbs(click.Group):
         return super().main(*args, **kwargs)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Do the same as click, which prints the help and the version here. Report an output that fails as a verb does."""
+        """Do the same as click, which prints the help and the version here. Report a failed output as `invoke` does."""
         with _reported_output():
             return super().make_context(*args, **kwargs)
 
@@ -57,7 +57,7 @@ class Verbs(click.Group):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The verbs."""
+        """Return the verbs."""
         return list(self.verbs)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
@@ -66,14 +66,14 @@ class Verbs(click.Group):
             formatter.write_dl(list(self.verbs.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a verb without importing any, or an option."""
+        """Complete an option, or a verb without importing it."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell needs it
 
         found = [CompletionItem(verb, help=line) for verb, line in self.verbs.items() if verb.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """The verb, or None, for which click has a sentence."""
+        """Return the command of a verb; None for an unknown verb, which click then reports."""
         if cmd_name not in self.verbs:
             return None
         defer_imports(*self.deferred)
@@ -85,7 +85,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Do the same as click. The error about an unknown verb names the nearest one."""
+        """Do the same as click. The error about an unknown verb suggests the most similar verb."""
         word = args[0]
         if word in self.verbs or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -100,7 +100,7 @@ class Verbs(click.Group):
 def _reported_output() -> Iterator[None]:
     """End with a sentence and an exit code if standard output can't be written.
 
-    A reader that has ended (``| head -1``) needs no message: the exit code is the same as of a program that SIGPIPE ends.
+    If the reader has ended (``| head -1``), nothing is reported; the exit code is the same as after SIGPIPE.
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""The contract between ingestd and the systems it reads: everything that a connector may import.
+"""The contract between ingestd and its connectors: everything that a connector may import.
 
-A connector is a class with an ``Options`` model and at least two methods. A connector over a Python generator has ten lines::
+A connector is a class with an ``Options`` model and at least two methods. The smallest connector has ten lines::
 
     from pydantic import BaseModel
     from ingestd.sdk import Connector, Partition, pack
@@ -14,7 +14,7 @@ A connector is a class with an ``Options`` model and at least two methods. A con
         def read(self, partition, cursor):
             yield pack([{"n": str(n)} for n in range(self.options.upto)], cursor={}, last=True)
 
-Register it under the entry-point group ``ingestd.connectors``. `ingestd.sdk.testing` has the test suite for connectors.
+Register the class in the entry-point group ``ingestd.connectors``. `ingestd.sdk.testing` has the test suite for connectors.
 
 A record that cannot be read does not end the reading. Raise `RecordUnreadable` in the function that parses one record and
 give that function to `pack`. Or yield the error from ``read`` between two batches::
@@ -27,7 +27,7 @@ give that function to `pack`. Or yield the error from ``read`` between two batch
             raise RecordUnreadable("The line has no semicolon.")
         return {"part": part, "mass": mass}
 
-The runtime stores the record with its position and the reason, and reads the next one.
+The runtime stores the record with its position and the reason, and reads the next record.
 
 Guarantees of the runtime:
 
@@ -39,8 +39,8 @@ Guarantees of the runtime:
   is called again, so it must be idempotent. A source with `AcknowledgesTogether` may receive several partitions in one call.
 * A cursor never moves back, except by a retry, another mapping or an operator; see ``replayable`` of `Partition`.
 * `SourceContext.stopping` is set before the source is closed. Only acknowledgements and `Connector.close` are called after it.
-* After `SourceUnavailable` the source is read again after a growing wait, and not before ``retry_after``.
-* `Connector.failed()` is called after the reason why a partition cannot be read is stored.
+* After `SourceUnavailable` the source is read again after a growing delay of at least ``retry_after`` seconds.
+* `Connector.failed()` is called after the daemon has stored why a partition cannot be read.
 """
 
 from ingestd.core.claims import FileClaim

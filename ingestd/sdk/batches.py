@@ -28,11 +28,11 @@ def pack(
     """Return a batch of ``records``; a field that a record lacks is null.
 
     ``parse`` returns the fields of one element of ``records``; without it, the elements are mappings of fields. An element
-    for which ``parse`` raises `RecordUnreadable` becomes a reject of the batch. ``positions`` has a value for each element;
-    without it they count from 1.
+    for which ``parse`` raises `RecordUnreadable` becomes a reject of the batch. ``positions`` has a position for each element;
+    without this argument, positions count from 1.
 
     Raises:
-        TypeError: a value is neither text nor None. The connector decides how a number is written.
+        TypeError: a value is neither text nor None. The connector must convert numbers to text.
         ValueError: ``positions`` and ``records`` differ in length.
     """
     elements = list(records)
@@ -67,7 +67,7 @@ def pack(
 
 
 def mark_last(reading: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the batches of a reading; the last one with ``last``. It is one batch ahead."""
+    """Yield the batches of a reading, the last batch with ``last``. Each batch is held until the next one arrives."""
     held: Batch | None = None
     for batch in reading:
         if held is not None:
@@ -78,7 +78,7 @@ def mark_last(reading: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def attach_rejects(reading: Iterable[Batch | RecordUnreadable]) -> Iterator[Batch]:
-    """Yield the batches of a reading; add the unreadable records that come before a batch to its rejects.
+    """Yield the batches of a reading, and add unreadable records to the rejects of the batch that follows them.
 
     Raises:
         SourceBroken: an unreadable record has no position, or no batch follows it.

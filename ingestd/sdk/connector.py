@@ -1,6 +1,6 @@
 """The connector contract: two methods that every connector implements, and optional methods and capabilities.
 
-The default of an optional method has no effect, such as an empty list of notices. A capability changes what the runtime does.
+By default, an optional method has no effect and returns an empty result. A capability changes what the runtime does.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
 from ingestd.sdk.source_context import SourceContext
 
 CONTRACT = 1
-"""The version of the connector contract that this runtime has."""
+"""The version of the connector contract that this runtime supports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionHealth:
     """The state of a connection to a source, for `ingestd status` and the metrics.
 
-    ``sentence``: what an operator should know, without a secret. ``connected_since``: seconds since the epoch; None: not
-    connected. ``lag_seconds``: the age of the oldest unread message; None: unknown. ``dropped``: messages that the source could
-    not give to the connector, since the daemon started. ``stays_connected``: False if a connection is open during a reading
-    only; then a missing connection is not reported.
+    ``sentence``: the state for an operator; it contains no secret. ``connected_since``: seconds since the epoch; None: not
+    connected. ``lag_seconds``: the age of the oldest unread message; None: unknown. ``dropped``: the number of lost messages
+    since the daemon started. ``stays_connected``: False if the connection is open only during a reading; then a missing
+    connection is not reported.
     """
 
     sentence: str
@@ -44,7 +44,7 @@ class ConnectionHealth:
 class Step:
     """The result of one named check of a source; ``sentence`` states what was found, or what to do.
 
-    ``fields``: a sample of the fields that its records have now. The mapping is compared with them.
+    ``fields``: some fields of the source's present records. The mapping is compared with these fields.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Step:
 
 
 WaitingReason: TypeAlias = Literal["unstable", "not ready", "empty", "unreadable"]
-"""Why a file is not read: it may still change, a rule of ``ready`` waits, it has no content, or it can't be read."""
+"""Why a file is not read: it may still change, a rule of ``ready`` is not met, the file is empty, or it can't be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +80,15 @@ class Connector(ABC):
 
     Options: ClassVar[type[BaseModel]]
     contract: ClassVar[int] = CONTRACT
-    """The version of this contract that the connector was written for; other versions are refused when it is loaded."""
+    """The version of this contract that the connector was written for. A connector with another version is not loaded."""
     scheduled_only: ClassVar[bool] = False
     """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
     confirms_delivery: ClassVar[bool] = False
-    """True if `acknowledge` only confirms to a sender that its data was delivered. Otherwise the source may then lack the
-    records that were read, so with a standby `acknowledge` waits until the state file was shipped."""
+    """True if `acknowledge` only confirms to a sender that its data was delivered. If False, `acknowledge` may remove records
+    from the source. So, with a standby, it is called only after the state file was shipped."""
     memory_grows: ClassVar[str] = ""
-    """A sentence: why a reading needs more memory if the source is larger. Empty: a reading needs no more memory;
-    `MemoryConformance` tests that."""
+    """A sentence that states why a reading of a larger source needs more memory. Empty: it needs no more memory, which
+    `MemoryConformance` tests."""
 
     def __init__(self, options: Any, context: SourceContext) -> None:
         self.options = options
@@ -98,9 +98,9 @@ class Connector(ABC):
     def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - most sources have no files
         """Return the files that a source with these ``Options`` reads; nothing if it has no files.
 
-        A connector that removes files keeps files for which `SourceContext.other_readers` returns another pipeline. Two
-        pipelines with equal claims are a configuration error if one of them removes files. Must not open anything and must not
-        raise. ``base``: the folder of the configuration file. The folders of the claims are resolved paths.
+        A connector that removes files must keep a file if `SourceContext.other_readers` returns another pipeline for it. Two
+        pipelines with equal claims are a configuration error if one of the pipelines removes files. Must not open anything and
+        must not raise. ``base``: the folder of the configuration file. The folders of the claims must be resolved paths.
         """
         return ()
 
@@ -108,8 +108,8 @@ class Connector(ABC):
     def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - most sources can be read at any time
         """Return why a source with these ``Options`` can't have a schedule with times, such as `every`; empty if it can.
 
-        A subscription must stay open: messages that arrive between two runs would be lost. Must not open anything and must not
-        raise.
+        For example, a subscription must stay open, because it would lose the messages between two runs. Must not open anything
+        and must not raise.
         """
         return ""
 
@@ -124,34 +124,33 @@ class Connector(ABC):
 
     @abstractmethod
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch | RecordUnreadable]:
-        """Yield the batches after ``cursor``, the durable end of the last complete reading (None: never read).
+        """Yield the batches after ``cursor``, the last durable cursor of the partition (None: never read).
 
-        A snapshot partition that was not changed since ``cursor`` yields nothing. If it was written again with the same
-        content, it yields one empty batch with ``unchanged``. If it changed, or was never read, it is yielded as a whole.
-        Alternatively, `Batch.partial` batches hold the records that may have changed, and a later reading is whole again.
+        For a snapshot partition, yield nothing if it did not change since ``cursor``. If it was written again with the same
+        content, yield one empty batch with ``unchanged``. If it changed, or was never read, yield all of its records.
+        Alternatively, `Batch.partial` batches hold only records that may have changed; a later reading is complete again.
 
-        An incremental partition yields the records after ``cursor``, or nothing. The cursor of each batch becomes durable with
-        the batch.
+        For an incremental partition, yield the records after ``cursor``. Each batch's cursor becomes durable with the batch.
 
-        The last batch of each reading has `Batch.last`; see `mark_last`. A reading that ends without it counts as interrupted.
+        The last batch of each reading has `Batch.last`; see `mark_last`. A reading without such a batch counts as interrupted.
 
-        A `RecordUnreadable` between two batches becomes durable with the batch after it. If nothing else follows, yield an
-        empty batch: ``pack([], cursor=…)``.
+        A `RecordUnreadable` becomes durable with the batch that follows it. If no batch follows, yield an empty batch after it:
+        ``pack([], cursor=…)``.
 
         Raises:
-            SourceUnavailable: the source is not reachable any more; batches already yielded are kept.
+            SourceUnavailable: the source is no longer reachable; batches that were already yielded are kept.
             SourceBroken: this partition cannot be read as configured.
         """
 
     def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no sender to inform
-        """Inform the sender of a batch before its `committed`: all of its records are rejected for this reason."""
+        """Inform the sender of a batch that all its records are rejected for ``reason``. Called before `committed`."""
 
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - most sources do nothing
-        """Release data that the source keeps up to ``cursor``, such as the messages of a queue: the daemon has stored it.
+        """Release the source's data up to ``cursor``, such as messages of a queue, because the daemon has stored it.
 
-        Called after each batch of an incremental partition is durable, before the next batch is requested, in the thread that
-        reads. The records may not be delivered yet. A call may be missing after a crash, or repeated: `read` gets the durable
-        cursor, and releases data before it. An exception is reported and does not end the reading.
+        Called in the reading thread when a batch of an incremental partition is durable, before the next batch is requested.
+        Records of the batch may still be undelivered. After a crash, a call may be missing or repeated. So `read`, which gets
+        the durable cursor, must release the data up to it, too. An exception is reported and does not end the reading.
         """
 
     def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: B027 - most sources do nothing
@@ -168,18 +167,18 @@ class Connector(ABC):
 
     @property
     def moves_failed(self) -> bool:
-        """Whether `failed` may move a partition, so that a missing partition does not prove that a person has removed it."""
+        """True if `failed` may move a partition. Then a missing partition does not prove that a person removed it."""
         return False
 
     def reset(self) -> None:  # noqa: B027 - most connectors remember nothing
-        """Forget which records were read, so that the next pass yields them again; an operator requested a new mapping."""
+        """Forget which records were read, so that the next pass yields them again, because all must be mapped again."""
 
     def waiting(self) -> float | None:
-        """Return the seconds until something that was seen, such as a growing file, may be ready; None: nothing."""
+        """Return the seconds until data that was found, such as a growing file, may be ready; None: no data waits."""
         return None
 
     def count_waiting(self) -> Mapping[WaitingReason, int]:
-        """Return the number of files that wait by reason, by the last scan; a reason without files may be absent.
+        """Return, by reason, the number of files that waited at the last scan; a reason without files may be absent.
 
         This method and `list_waiting` are called from any thread and must not block.
         """
@@ -192,25 +191,25 @@ class Connector(ABC):
     def move_cursor(self, cursor: Cursor, move: CursorMove, to: str) -> Cursor | None:  # noqa: ARG002 - most have no such moves
         """Return the cursor after a move that an operator requests; None: the source has no such move. No pass runs meanwhile.
 
-        ``rewind``, of `ingestd cursor rewind`: a reading yields what follows ``to``, text of the command line. ``backfill``, of
-        `ingestd backfill`: everything is read again while changes continue to arrive. Its position is a part of the cursor, and
-        `waiting` returns the seconds until more is to be read. ``cancel``: the cursor is without its backfill.
+        ``rewind`` (`ingestd cursor rewind`): the next reading begins after ``to``, a text from the command line. ``backfill``
+        (`ingestd backfill`): everything is read again while changes continue to arrive. The progress of the backfill is a part
+        of the cursor, and `waiting` returns the seconds until its next reading. ``cancel``: the backfill ends.
 
         Raises:
-            SourceBroken: the cursor can't be moved to this position; the sentence has the reason.
+            SourceBroken: this move is not possible; the sentence states why.
         """
         return None
 
     def pause_backfill(self, paused: bool) -> None:  # noqa: B027 - most sources have no backfill
-        """Make backfills wait because a run is held, or let them continue. Called before each reading of a partition."""
+        """Pause backfills because a run is held, or continue them. Called before each reading of a partition."""
 
     def setup_sql(self) -> str:
-        """Return statements with comments that an administrator may execute; `ingestd database sql` prints them. Empty: none.
+        """Return commented SQL that an administrator may execute; `ingestd database sql` prints it. Empty: nothing to execute.
 
-        Calls no server, and shows no password.
+        Connects to no server. The SQL contains no password.
 
         Raises:
-            SourceBroken: there are no statements for the configured names.
+            SourceBroken: a configured name can't be written in the SQL.
         """
         return ""
 
@@ -222,16 +221,16 @@ class Connector(ABC):
         return None
 
     def notices(self) -> Iterable[str]:
-        """Return what an operator should know although nothing failed, as sentences. Called from any thread; must not block."""
+        """Return sentences that an operator should read although nothing failed. Called from any thread; must not block."""
         return ()
 
     def resume(self) -> None:  # noqa: B027 - most sources do not stop
-        """Try again at the next pass, after a refusal such as of a password. Called from any thread; must not block."""
+        """Try again at the next pass after a refusal, for example of a password. Called from any thread; must not block."""
 
     def interrupt(self) -> None:  # noqa: B027 - most readings end soon
-        """End a running reading soon, by `SourceUnavailable` if it waits. Called from another thread at shutdown.
+        """End a running reading soon; if it waits, it raises `SourceUnavailable`. Called from another thread at shutdown.
 
-        `SourceContext.stopping` is set before. Only acknowledgements and `close` are called after it.
+        `SourceContext.stopping` is set before this call. Only acknowledgements and `close` are called afterwards.
         """
 
     def close(self) -> None:  # noqa: B027 - most connectors hold nothing open
@@ -257,22 +256,20 @@ class AcknowledgesTogether(Protocol):
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> Sequence[Exception | None]:
-        """Do what `Connector.acknowledge` does for each partition.
+        """Acknowledge each partition as `Connector.acknowledge` does; return for each its exception or None, in order.
 
-        Return the exception that it would raise, or None, for each partition, in order.
-
-        After an unexpected exception, `Connector.acknowledge` is called for each.
+        If this method raises, `Connector.acknowledge` is called for each partition.
         """
 
 
 @runtime_checkable
 class Listens(Protocol):
-    """Capability: reports changes between the runs of the pipeline's schedule, which remains."""
+    """Capability: reports changes in addition to the pipeline's schedule, which continues to apply."""
 
     def listen(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call ``wake``, from any thread, when the source may have changed, while the context is open.
 
-        Neither end of the context may wait for the source. Does nothing if the options do not request it.
+        Opening or closing the context must not wait for the source. Does nothing if the options do not request it.
         """
 
 
@@ -291,20 +288,20 @@ class Explains(Protocol):
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
         """Return a sentence that states why the partition ``name`` is not read yet.
 
-        None if nothing prevents it: the partition was read as it is (``cursor`` is from its last complete reading), does not
-        exist any more, or is unknown.
+        None: the partition was read in its present state (``cursor`` is from its last complete reading), no longer exists, or
+        is unknown.
         """
 
 
 @runtime_checkable
 class Holds(Protocol):
-    """Capability: has partitions that come and go, such as files; data of missing partitions is pruned.
+    """Capability: has partitions that can disappear, such as files. The stored data of missing partitions is pruned.
 
     Without this capability, all partitions are permanent.
     """
 
     def holds(self, name: str) -> bool:
-        """Return whether the source still has the partition ``name``, read or not.
+        """Return whether the source still has the partition ``name``, even if it was never read.
 
         Raises:
             SourceUnavailable: the source is not reachable now.
@@ -316,7 +313,7 @@ class Locates(Protocol):
     """Capability: has partitions that are files. Called from any thread, at any time."""
 
     def locate(self, path: Path) -> str | None:
-        """Return the partition's name for an absolute path, whether the file exists or not; None: no partition."""
+        """Return the name of the partition at this absolute path, also if the file is missing; None: no partition has it."""
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
         """Return where the file that was read up to ``cursor`` is now, as the end of a sentence: ``it was archived as …``."""
@@ -327,7 +324,7 @@ class ReadsSamples(Protocol):
     """Capability: reads any file with the source's format; `ingestd test` uses it."""
 
     def read_sample(self, path: Path) -> Iterator[Batch | RecordUnreadable]:
-        """Yield the whole file at ``path``, whatever the source itself holds. Nothing is moved or remembered.
+        """Yield all records of the file at ``path``, which need not belong to the source. Nothing is moved or remembered.
 
         Raises:
             SourceBroken: the file can't be read in the source's format.
@@ -339,10 +336,10 @@ class KnowsKey(Protocol):
     """Capability: knows which fields identify a record; `ingestd init` proposes them as the key."""
 
     def primary_key(self) -> Sequence[str]:
-        """Return the fields that identify a record, in their order; empty if the source does not say so.
+        """Return the fields that identify a record, in the order of the key; empty if the source declares no key.
 
         Raises:
-            SourceUnavailable, SourceBroken: the source can't be asked.
+            SourceUnavailable, SourceBroken: the source can't be queried.
         """
 
 
@@ -351,7 +348,9 @@ class ReadsCopies(Protocol):
     """Capability: keeps a copy of the data that was read, such as an archived file; `ingestd trace --steps` reads it."""
 
     def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch | RecordUnreadable]:
-        """Yield the partition ``name`` as it was read with these ``facts``; nothing if there is no copy. Nothing is moved.
+        """Yield the records of the copy of the partition ``name`` that was read with these ``facts``, if there is a copy.
+
+        Moves nothing.
 
         Raises:
             SourceUnavailable, SourceBroken: the copy can't be read.
@@ -359,14 +358,14 @@ class ReadsCopies(Protocol):
 
 
 LoadSections: TypeAlias = Callable[[], Mapping[bytes, int]]
-"""Returns known sections: the number of records by digest."""
+"""Returns the known sections: their numbers of records, by digest."""
 
 
 @runtime_checkable
 class ReadsSections(Protocol):
     """Capability: recognises the unchanged sections of a snapshot partition, and does not read their records again.
 
-    The runtime calls `read_sections` in the place of `Connector.read` if it can use sections. They are for large partitions.
+    The runtime calls `read_sections` instead of `Connector.read` if it can use sections. Sections are for large partitions.
     """
 
     def read_sections(
@@ -374,7 +373,7 @@ class ReadsSections(Protocol):
     ) -> Iterator[Batch | RecordUnreadable]:
         """Yield what `Connector.read` yields, without the records of known sections; see `Batch.sections`.
 
-        ``known`` loads the sections of the last complete reading, which may be none. All records of a known section were
-        readable. Call it once, before the first batch, and only if records are read. The digest covers everything that decides
-        which records a section has. A reading without sections is complete.
+        ``known`` loads the sections of the last complete reading; the result may be empty. All records of a known section were
+        readable. Call ``known`` once, before the first batch, and only if records are read. The digest must cover everything
+        that determines the records of a section. A reading without sections is complete.
         """

@@ -1,4 +1,4 @@
-"""The HTTP server of connectors that listen: an ASGI application within limits of size, time and number."""
+"""The HTTP server for connectors: serves an ASGI application, with limits for sizes, times and connections."""
 
 from __future__ import annotations
 

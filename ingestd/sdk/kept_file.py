@@ -12,20 +12,20 @@ from pathlib import Path
 from ingestd.process.durable_file import give, write_durably
 
 MAX_BYTES = 1024 * 1024
-"""The largest content of a kept file."""
+"""The maximum size of a kept file, in bytes."""
 
 
 class KeptFile:
     """One file of a connector. Backups contain it, and `ingestd restore` writes it again.
 
-    ``folder``: the private folder of the pipeline; None: there is none. ``unsaved``: contents by name, in memory, for a process
-    that must not write, such as `ingestd check`; None: `write` writes the file.
+    ``folder``: the private folder of the pipeline; None: it has no folder. ``unsaved``: contents in memory by file name, for a
+    process that must not write, such as `ingestd check`; None: `write` writes the file.
     """
 
     def __init__(self, folder: Path | None, name: str, *, unsaved: MutableMapping[str, bytes] | None) -> None:
         if not name or name.startswith(".") or "/" in name or "\0" in name:
             raise ValueError(
-                f"{name!r} is not the name of a kept file: it must be one part of a path, without a first dot."
+                f"{name!r} is not the name of a kept file: it must be one path component that begins with no dot."
             )
         self._folder = folder
         self._name = name
@@ -52,7 +52,7 @@ class KeptFile:
         return content
 
     def write(self, content: bytes) -> None:
-        """Replace the content. After a crash the file has the former or the new one. Only its owner may read it (mode 0600).
+        """Replace the content. After a crash, the file has the old or the new content. Only its owner may read it (mode 0600).
 
         Raises:
             ValueError: ``content`` is larger than `MAX_BYTES`.
@@ -67,10 +67,10 @@ class KeptFile:
         write_kept(self._folder, self._name, content)
 
     def write_first(self, content: bytes) -> bytes:
-        """Store the content if there is none, and return what is stored.
+        """Store ``content`` if the file does not exist, and return the stored content.
 
-        Even `ingestd check` stores it. It is for content that the other side needs before the first use of the source, such as
-        a certificate.
+        Even `ingestd check` writes the file. Use this for content that another system needs before the source is first used,
+        such as a certificate.
 
         Raises:
             OSError: the file can't be written, or is larger than `MAX_BYTES`.
@@ -85,9 +85,7 @@ class KeptFile:
 def private_folder(folder: Path, *, create: bool = False) -> Iterator[int]:
     """Open a folder of a pipeline, such as ``i.db.connectors/NAME``, and yield its descriptor.
 
-    Neither the folder nor its parent may be a link.
-
-    ``create``: make missing folders, these two with mode 0700.
+    Neither the folder nor its parent may be a link. ``create``: create missing folders; these two folders get mode 0700.
 
     Raises:
         OSError: a folder is missing, is a link or can't be opened.
@@ -115,7 +113,7 @@ def private_folder(folder: Path, *, create: bool = False) -> Iterator[int]:
 def read_kept(folder: int, name: str) -> bytes:
     """Return the content of a kept file, at most one byte more than `MAX_BYTES`.
 
-    It does not follow links and does not wait for pipes.
+    A link is not followed, and a pipe does not block the call.
 
     Raises:
         OSError: the file can't be read, or is no regular file.
@@ -128,9 +126,9 @@ def read_kept(folder: int, name: str) -> bytes:
 
 
 def write_kept(folder: Path, name: str, content: bytes, *, replace: bool = True) -> None:
-    """Write a kept file durably. If root writes it, it belongs to the owner of the folder of the state file.
+    """Write a kept file durably. If root writes the file, it belongs to the owner of the state file's folder.
 
-    ``replace``: False leaves a file that exists as it is.
+    ``replace``: False keeps an existing file unchanged.
 
     Raises:
         OSError: the file can't be written.

@@ -18,7 +18,7 @@ _REASON_CHARACTERS = 300
 
 
 class PluginUnusable(IngestdError):
-    """A plug-in can't be used; the sentence has the reason and what to do. ``known``: whether one of that name is installed."""
+    """A plug-in can't be used; the sentence has the reason and what to do. ``known``: a plug-in of this name is installed."""
 
     def __init__(self, sentence: str, *, known: bool) -> None:
         super().__init__(sentence)
@@ -29,7 +29,7 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of plug-in: a group of entry points for subclasses of ``base``.
 
     ``noun`` names the kind in sentences. ``contract``: the version that the class attribute ``contract`` of a plug-in must have.
-    ``also_called``: other words for plug-ins, by name; an error about such a word names the plug-in.
+    ``also_called``: by plug-in, other words for it; if a person uses such a word, the error suggests the plug-in.
     """
 
     name: str
@@ -43,10 +43,10 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted({point.name for point in self._points()}))
 
     def load(self, name: str) -> type:
-        """Return the class called ``name``. No other plug-in is imported, so a broken plug-in does not affect the other plug-ins.
+        """Return the class called ``name``. No other plug-in is imported, so a broken plug-in does not affect other plug-ins.
 
         Raises:
-            PluginUnusable: no plug-in has the name, two distributions both have one, or it can't be loaded.
+            PluginUnusable: no plug-in has the name, two distributions offer it, or it can't be loaded.
         """
         points = _by_distribution(self.name, name, tuple(sys.path))
         if not points:
@@ -115,23 +115,23 @@ def load_connector(name: str) -> type[Connector]:
     """Return the connector called ``name``.
 
     Raises:
-        PluginUnusable: no plug-in has the name, two distributions both have one, or it can't be loaded.
+        PluginUnusable: no plug-in has the name, two distributions offer it, or it can't be loaded.
     """
     found: type[Connector] = CONNECTORS.load(name)
     return found
 
 
 @lru_cache(maxsize=1)
-def _found_on(_path: tuple[str, ...]) -> Any:  # of another class in Python 3.11 than later
-    """Return all entry points on an import path. All groups share the search, which reads a file of each distribution."""
+def _found_on(_path: tuple[str, ...]) -> Any:  # Python 3.11 returns another class than later versions
+    """Return all entry points on an import path; cached for all groups, because this reads a file of each distribution."""
     return entry_points()
 
 
 @lru_cache(maxsize=256)
 def _by_distribution(group: str, name: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
-    """Return the plug-ins of a name.
+    """Return the entry points with a name, by distribution.
 
-    The name of a distribution is in a file that is parsed, so the result is cached, because every pipeline needs it.
+    Cached, because every pipeline needs the result, and a file is parsed to find the name of a distribution.
     """
     return {_distribution(point): point for point in reversed(tuple(_found_on(path).select(group=group, name=name)))}
 

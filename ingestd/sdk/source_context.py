@@ -24,49 +24,47 @@ class SourceContext:
     Durations are measured with `elapsed`, because the clock may be set.
     """
     log: Callable[[str], None] = field(default=lambda _: None)
-    """Write a sentence about the source as a whole to the log: a fact that an operator needs and no error reports."""
+    """Write a sentence about the source as a whole to the log: a fact that an operator needs, and that no error reports."""
     cache_folder: Path | None = None
-    """The folder of `cache`; None: nothing is cached."""
+    """The folder for the files of `cache`; None: nothing is cached."""
     kept_folder: Path | None = None
-    """The folder of `keep`; None: there is none."""
+    """The folder for the files of `keep`; None: there is no such folder."""
     unsaved: MutableMapping[str, bytes] | None = None
-    """The files of `keep`, in memory if this process must not write the folder; None: it may write the folder."""
+    """The files of `keep` in memory, if this process must not write to ``kept_folder``; None: it may write there."""
     steady: Callable[[], float] | None = None
-    """What `elapsed` returns; None: ``now``."""
+    """The clock of `elapsed`; None: ``now``."""
     wake: Callable[[str], None] = field(default=lambda _: None)
-    """Make the source of the pipeline with this name be read now; without an effect if there is no such pipeline. May be called
+    """Request that the source of the pipeline with this name is read now. No effect if there is no such pipeline. May be called
     from any thread."""
     other_readers: Callable[[str], Collection[str]] = field(default=lambda _: ())
-    """Return the names of the other pipelines that read the file at a path, with all links of its folder resolved."""
+    """Return the names of the other pipelines that read the file at a path. All links in the folder must be resolved."""
     stopping: threading.Event = field(default_factory=threading.Event)
-    """Set when the source ends: every wait of a connector ends within 2 seconds after it."""
+    """Set when the source ends. Then every wait of a connector must end within 2 seconds."""
     paused: threading.Event = field(default_factory=threading.Event)
-    """Set while an operator pauses the pipeline: a source that clients call refuses them, because nothing is read."""
+    """Set while an operator pauses the pipeline. A source that serves requests must refuse them, because nothing is read."""
     until: float | None = None
-    """In a one-shot `ingestd sync`: when a subscription that waits for messages must end its reading, by `elapsed`.
+    """In a one-shot `ingestd sync`: the time, by `elapsed`, at which a waiting subscription must end its reading.
 
-    `math.inf`: only the options limit it. None: the daemon runs.
+    `math.inf`: only the options limit the reading. None: this process is the daemon.
     """
 
     def elapsed(self) -> float:
-        """Return monotonic seconds, which include sleep of the machine. Only their differences have a meaning."""
+        """Return monotonic seconds, which also count while the machine sleeps. Only their differences have a meaning."""
         return (self.steady or self.now)()
 
     def keep(self, name: str) -> KeptFile:
         """Return a small private file for data that must not be lost, such as a client id.
 
-        It survives restarts and is in backups.
-
-        A renamed pipeline keeps the file. In a process that only reads, such as `ingestd check`, the file is read, and changes
-        stay in memory.
+        The file survives restarts and is contained in backups. A renamed pipeline keeps the file. In a process that only reads,
+        such as `ingestd check`, the file is read, and changes stay in memory.
         """
         return KeptFile(self.kept_folder, name, unsaved=self.unsaved)
 
     def cache(self, name: str) -> Path | None:
-        """Return the path of a cache file beside the state file; None if the runtime keeps no files.
+        """Return the path of a cache file next to the state file; None if the runtime keeps no files.
 
-        The file exists and only its owner may read it (mode 0600). It may be old or missing after a crash, a restored backup or
-        another name of the pipeline: store in the file the cursor to which it belongs. Open it only in `Connector.read`.
+        A missing file is created, readable only by its owner (mode 0600). After a crash, a restore or a rename of the pipeline,
+        its content may be old or empty. So store the cursor of the content in the file. Open it only in `Connector.read`.
 
         Raises:
             OSError: the folder or the file can't be created.

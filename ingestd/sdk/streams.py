@@ -1,7 +1,7 @@
-"""Parts of connectors that receive messages: a bounded inbox, and a thread with an event loop.
+"""Tools for connectors that receive messages: a bounded inbox, and a thread with an event loop.
 
-A library calls the connector when a message arrives. The call puts it into an `Inbox`; `Connector.read` takes it out. If the
-inbox is full, the call waits: the library reads nothing more from its connection, and the other side keeps the messages.
+A library calls the connector when a message arrives. The call puts the message into an `Inbox`; `Connector.read` takes it out.
+If the inbox is full, the call waits. Then the library stops reading from its connection, and the sender keeps the messages.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _END_SECONDS = 1.5
-"""How long the end of a loop waits for its tasks; the runtime expects a source to stop within 2 seconds."""
+"""The longest wait for the tasks of a loop that is closed; the runtime expects a source to stop within 2 seconds."""
 
 
 class WakeCall:
-    """The function that a library calls when there is something to read; without an effect while the source is not watched."""
+    """The function that a library calls when data has arrived. It has no effect while the source is not watched."""
 
     def __init__(self) -> None:
         self._wake: Callable[[], None] = lambda: None
 
     def __call__(self) -> None:
-        """Have the source read. Thread-safe."""
+        """Request a reading of the source. Thread-safe."""
         self._wake()
 
     @contextmanager
@@ -41,14 +41,14 @@ class WakeCall:
 
 
 class InboxClosed(Exception):
-    """The inbox takes nothing more, because the source ends."""
+    """The inbox accepts no more messages, because the source ends."""
 
 
 class Inbox(Generic[T]):
-    """Messages between the thread that receives and the thread that reads. Thread-safe.
+    """A queue of messages from the receiving thread to the reading thread. Thread-safe.
 
-    It holds at most ``max_items`` messages with together ``max_bytes``; a single larger message fits if it is alone. ``wake`` is
-    called when a message arrives in an empty inbox, without a lock held: see `ingestd.sdk.Watches`.
+    It holds at most ``max_items`` messages, with at most ``max_bytes`` in total; an empty inbox also accepts a larger message.
+    ``wake`` is called when a message arrives in an empty inbox, after the lock is released: see `ingestd.sdk.Watches`.
     """
 
     def __init__(self, *, max_items: int, max_bytes: int, wake: Callable[[], None] = lambda: None) -> None:
@@ -66,7 +66,7 @@ class Inbox(Generic[T]):
     def put(self, item: T, size: int, *, timeout_seconds: float | None = None) -> bool:
         """Add a message of ``size`` bytes; wait while there is no room. Return False after ``timeout_seconds`` without room.
 
-        In a coroutine: ``await asyncio.to_thread(inbox.put, message, size)``, in one task, because callers have no order.
+        In a coroutine, use ``await asyncio.to_thread(inbox.put, message, size)``, in one task only, to keep the order.
 
         Raises:
             InboxClosed: the source ends; nothing was added.
@@ -93,9 +93,9 @@ class Inbox(Generic[T]):
     def take(
         self, max_items: int, *, wait_seconds: float = 0.0, alike: Callable[[T, T], bool] = lambda _, __: True
     ) -> list[T]:
-        """Return up to ``max_items`` messages in order, after waiting for the first; none after ``wait_seconds`` or the end.
+        """Return up to ``max_items`` messages in order; wait up to ``wait_seconds`` for the first message, or until `close`.
 
-        The result ends before a message that is not ``alike`` to the first one.
+        The result ends before the first message that is not ``alike`` to the first message of the result.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._closed, wait_seconds)
@@ -108,7 +108,7 @@ class Inbox(Generic[T]):
         return [item for item, _ in taken]
 
     def close(self) -> None:
-        """Take nothing more. Waiting callers of `put` get `InboxClosed`."""
+        """Accept no more messages. Callers that wait in `put` get `InboxClosed`."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -144,7 +144,7 @@ class Inbox(Generic[T]):
 
 
 class LoopThread:
-    """An event loop in a thread, for a library with coroutines only. Ended by `close`; does not keep the process alive."""
+    """An event loop in its own thread, for libraries that offer only coroutines. The thread does not keep the process alive."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -152,7 +152,7 @@ class LoopThread:
         self._lock = threading.Lock()
         self._closed = False
         self._running: set[Future[Any]] = set()
-        """Keeps the tasks: a loop has only weak references to them."""
+        """References that keep the tasks alive, because a loop has only weak references to its tasks."""
         self._thread.start()
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
@@ -171,10 +171,10 @@ class LoopThread:
         return future
 
     def run(self, coroutine: Coroutine[Any, Any, T], *, timeout_seconds: float) -> T:
-        """Run a coroutine and return its result; cancel it after ``timeout_seconds``. Not for the loop's own thread.
+        """Run a coroutine and return its result; cancel it after ``timeout_seconds``. Must not be called in the loop's thread.
 
         Raises:
-            TimeoutError: it took too long.
+            TimeoutError: the coroutine took too long.
             InboxClosed: the loop was closed.
         """
         future = self.start(coroutine)

@@ -1,4 +1,4 @@
-"""Errors of TLS as sentences that say what to do."""
+"""TLS errors as sentences that state what to do."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _VERIFICATION: dict[int, TlsFault] = {
     20: "untrusted",  # unknown authority
     21: "untrusted",  # the authority's certificate is not sent
     62: "other name",
-    64: "other name",  # of an address
+    64: "other name",  # another IP address
 }
 """Codes of OpenSSL (X509_V_ERR_…)."""
 _NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG"}
 
 
 def find_tls_error(error: BaseException) -> ssl.SSLError | None:
-    """Return the error of TLS that caused an error of a library; None if there is none."""
+    """Return the TLS error that caused an error of a library; None if there is none."""
     return next((cause for cause in causes(error) if isinstance(cause, ssl.SSLError)), None)
 
 
 def tls_fault(error: ssl.SSLError) -> TlsFault:
-    """Return what failed."""
+    """Return the kind of a TLS error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _VERIFICATION.get(getattr(error, "verify_code", 0), "other")
     return "no tls" if error.reason in _NO_TLS else "other"
 
 
 def describe(fault: TlsFault, *, detail: str, trust: str) -> str:
-    """Return a sentence, to follow the name of the server and a colon.
+    """Return a sentence that follows the name of the server and a colon.
 
-    ``detail``: the words of the library; empty if there are none. ``trust``: what to do with the certificate of an authority,
-    as an imperative.
+    ``detail``: the message of the library; empty if there is none. ``trust``: an imperative that states how to make the program
+    trust the certificate of an authority.
     """
     words = f" ({detail.rstrip('.')})" if detail else ""
     match fault:

@@ -1,6 +1,6 @@
-"""The configuration file: where it is, its tree, and the one setting that commands need before all other settings: `state`.
+"""The configuration file: its path, its tree, and the settings that are read without validation, such as `state`.
 
-It imports little, because `ingestd status` asks the running daemon before it reads anything else.
+This module imports little, because `ingestd status` calls the running daemon before it imports any other module.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def find_configuration(
 ) -> Path:
     """Return the file to read: ``explicit`` (--config), INGESTD_CONFIG, ./ingestd.yaml, or the system's file.
 
-    If a file is named explicitly, no other file is used. Loading checks whether it can be read.
+    If a file is named explicitly, no other file is used. `load_document` checks whether the file can be read.
 
     Raises:
-        ConfigurationError: no file is named and neither of the usual files exists; the sentence lists what was tried.
+        ConfigurationError: no file is named, and neither default file exists; the sentence lists the files.
     """
     if explicit is not None:
         return explicit
@@ -49,7 +49,7 @@ def load_document(path: Path) -> Document:
     """Read a YAML file of at most 1 MiB as a tree.
 
     Raises:
-        ConfigurationError: there is no such file, or it is not readable as YAML.
+        ConfigurationError: the file does not exist, or is not readable as YAML.
     """
     try:
         text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8-sig")
@@ -73,7 +73,7 @@ def load_document(path: Path) -> Document:
 
 
 def mistake_at(path: Path, location: ConfigLocation | None, key: str, sentence: str) -> Mistake:
-    """Return a mistake in a file; without a location it is about the whole file."""
+    """Return a mistake in a file. ``location`` None: the mistake is about the whole file."""
     line, column = (location.line, location.column) if location is not None else (0, 0)
     return Mistake(file=str(path), line=line, column=column, key=key, sentence=sentence)
 
@@ -92,7 +92,7 @@ def read_pipeline_names(path: Path) -> list[str]:
 
 
 def read_state_path(path: Path, environment: Mapping[str, str]) -> Path | None:
-    """Return the path of the state file, without a check of any other setting; None if the file does not have it.
+    """Return the path of the state file, without a check of any other setting; None if the path is missing or can't be used.
 
     Raises:
         ConfigurationError: there is no such file, or it is not readable as YAML.

@@ -33,12 +33,12 @@ class ContractSettings(SettingsPart):
     )
     missing: Reaction = Field(
         default="reject",
-        description="The reaction to a missing column of the contract: accept, hold or reject the file or table. An empty value "
-        "of a filled column: accept it, hold the run, or reject the record.",
+        description="The reaction to a missing column of the contract: accept, hold or reject the file or table. Also "
+        "the reaction to an empty value in a filled column: accept the value, hold the run, or reject the record.",
     )
     retyped: Reaction = Field(
         default="reject",
-        description="The reaction to a record with a value of another type: accept it, hold the run, or reject the record.",
+        description="The reaction to a value of another type: accept the value, hold the run, or reject the record.",
     )
 
     def contract(self) -> Contract:

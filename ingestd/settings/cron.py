@@ -1,11 +1,11 @@
 """Cron expressions of five fields: minute, hour, day of the month, month, day of the week. The only importer of apscheduler.
 
-The rules follow crontab(5) of Debian; the rules for changes of the clock apply to more expressions than there:
+The rules follow crontab(5) of Debian, but the rules for changes of the clock apply to more expressions:
 
-* Weekdays 0 and 7 are Sunday. If the day of the month and the weekday are both restricted, either is sufficient.
-* A local time that does not exist, because the clock is put forward over it, runs at the first instant after it.
-  Several such times run once.
-* A local time that exists twice, because the clock is put back, runs the first time only.
+* Weekdays 0 and 7 are Sunday. If the day of the month and the weekday are both restricted, a match of either is sufficient.
+* If the clock is put forward over a selected time, the run is at the first instant after the change. Several such times cause
+  one run.
+* If the clock is put back and shows a selected time twice, the run is at the first of both instants.
 * An expression that selects every hour follows real time: it neither misses nor repeats an hour.
 
 apscheduler finds the times of a clock without changes; this module maps them to instants of a time zone.
@@ -30,7 +30,7 @@ class _Field(NamedTuple):
     values: str
     largest_step: int
     names: tuple[str, ...] = ()
-    """The names of the values from ``lowest`` on."""
+    """The names of the values, beginning with ``lowest``."""
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -56,10 +56,10 @@ class CronError(ValueError):
 
 
 def check_cron(text: str) -> str:
-    """Return ``text``.
+    """Return ``text``, which must be a cron expression.
 
     Raises:
-        CronError: a sentence that names the field.
+        CronError: the expression can't be used; the sentence names the field.
     """
     _Crontab(text, ZoneInfo("UTC"))
     return text
@@ -118,7 +118,7 @@ class _Crontab:
             run = (local - offset).replace(tzinfo=UTC)
             if _offset(run, self._zone) == offset:
                 return run
-            # The clock changes before that: the search continues at the change, with the time that the clock shows then.
+            # The clock changes before ``run``: the search continues at the change, with the new local time.
             begin, inclusive = _change(begin, run, self._zone), True
 
     def _next_local(self, local: datetime, *, inclusive: bool = False) -> datetime:
@@ -132,7 +132,7 @@ class _Crontab:
         early = local.replace(tzinfo=self._zone).astimezone(UTC)
         if early.astimezone(self._zone).replace(tzinfo=None) == local:
             return early
-        # For a time that does not exist, fold 1 means the offset after the change, which gives an instant before it.
+        # For a time that does not exist, fold 1 means the offset after the change, which gives an instant before the change.
         return _change(local.replace(tzinfo=self._zone, fold=1).astimezone(UTC), early, self._zone)
 
 
@@ -141,7 +141,7 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def _change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first whole second after ``before`` with another offset than at ``before``; ``after`` has another."""
+    """Return the first whole second after ``before`` with another UTC offset. ``after``: a time with another offset."""
     offset = _offset(before, zone)
     low, high = int(before.timestamp()), int(after.timestamp())
     while high - low > 1:

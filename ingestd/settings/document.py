@@ -36,7 +36,7 @@ _CHARACTERS = {
     "'": re.compile("''|."),
     '"': re.compile(r"\\(?:x.{2}|u.{4}|U.{8}|.)|."),
 }
-"""How a character of a value is written, by the quote of the value."""
+"""The written form of one character of a value, by the quotes around the value."""
 _PLAIN_TAGS = {"map": events.MappingStartEvent, "seq": events.SequenceStartEvent}
 _EXPLAINED = {
     "mapping values are not allowed": "A ':' is not allowed here. Check the line before it and the indentation, and put a "
@@ -210,7 +210,7 @@ class _Builder(msgspec.Struct, kw_only=True):
         )
 
     def _offsets(self, event: Any, text: str) -> tuple[int, ...]:
-        """Return the offsets of a scalar; none if its line is not known (several lines, a byte order mark before the first)."""
+        """Return the offsets of a scalar's characters; empty if it has several lines, or follows a byte order mark."""
         line, begin, quote = self.lines[event.start_mark.line], event.start_mark.column, event.style or ""
         is_on_line = event.end_mark.line == event.start_mark.line and line.startswith(quote or text, begin)
         if not is_on_line or quote not in _CHARACTERS:

@@ -18,13 +18,13 @@ Mode: TypeAlias = Literal["report", "repair", "adopt"]
 """The reaction to drift: only report it; send the mirror's values again; accept the values of the service."""
 
 RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
-"""Which entries without a source are removed: none; those that the mirror records as delivered; all of them."""
+"""The entries without a source that are removed: none; entries that the mirror records as delivered; all entries."""
 
 DAILY = "1d"
 
 
 class DriftPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """``every`` is None if a sink is read only on request. ``remove_added``: a repair removes added keys."""
+    """A plan of drift checks. ``every`` None: a sink is read only on request. ``remove_added``: a repair removes added keys."""
 
     mode: Mode = "report"
     every: Every | None = None

@@ -1,4 +1,4 @@
-"""The setting ``entries`` of a pipeline: one entry mapping, or a list of them."""
+"""The setting ``entries`` of a pipeline: one entry mapping, or a list of entry mappings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PART = "file.part."
 _RESERVED = ("units.", "file.")
 
 MOST_LISTS = 16
-"""The limit for the number of lists within each other in ``each``."""
+"""The maximum depth of nested lists in ``each``."""
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
@@ -43,7 +43,7 @@ class ValueExpression(SettingsPart):
 
 
 class ColumnChoice(SettingsPart):
-    """Columns by their names, chosen for each file."""
+    """Columns that are chosen by their names in each file."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["all"]}, {"required": ["match"]}]})
 
@@ -54,7 +54,7 @@ class ColumnChoice(SettingsPart):
     except_: tuple[Text, ...] = Field(
         default=(),
         validation_alias="except",
-        description="Columns that are left out, by name or glob.",
+        description="Columns to omit, by name or glob.",
         examples=[["remark"]],
     )
 
@@ -65,22 +65,22 @@ class ColumnChoice(SettingsPart):
 
 
 class LookupSettings(SettingsPart):
-    """A value of a small table in a CSV file, found by the text of an expression."""
+    """A value from a small table in a CSV file, found by the text of an expression."""
 
     file: Text = Field(
         description="The CSV file (UTF-8, with a header, at most 16 MiB). A relative path starts at the folder of this file.",
         examples=["parts.csv"],
     )
-    key: Text = Field(description="The column of the file with the keys. A key has one row.", examples=["number"])
-    value: Text = Field(description="The column of the file with the values.", examples=["weight"])
+    key: Text = Field(description="The column with the keys. Each key has one row.", examples=["number"])
+    value: Text = Field(description="The column with the values.", examples=["weight"])
     by: Text = Field(
         description="The text to find among the keys: an SQL expression over the fields of one record.",
         examples=["part", "UPPER(part)"],
     )
     missing: Literal["reject", "none"] = Field(
         default="reject",
-        description="If the file has no such key. reject: the record is rejected; none: there is no value, as if a field is "
-        "missing.",
+        description="The reaction to a text that is not among the keys. reject: reject the record; none: use no value, as for "
+        "a missing field.",
     )
     delimiter: Literal[",", ";", "\t", "|"] = Field(
         default=",", description="The character between the columns of the file."
@@ -94,7 +94,7 @@ class LookupSettings(SettingsPart):
 
 def expressions_of(lookup: MappingOf[str, LookupSettings], let: MappingOf[str, str]) -> Compiler:
     """Return a compiler that knows the names of ``lookup`` and ``let``."""
-    # A configuration without expressions does not wait for the import of sqlglot.
+    # Imported here, so that a configuration without expressions needs no import of sqlglot.
     from ingestd.core.mapping.expression import define_lookup, expression_compiler  # noqa: PLC0415
 
     compiler = expression_compiler()
@@ -106,13 +106,13 @@ def expressions_of(lookup: MappingOf[str, LookupSettings], let: MappingOf[str, s
 
 
 def _check_name(name: str, found: str) -> None:
-    """Check a name of 'lookup' or 'let', which has the value ``found``."""
+    """Check a name of 'lookup' or 'let'. ``found``: the value for the error."""
     if not name or name == COLUMN or name.startswith(_RESERVED) or set(name) & set("{}\0"):
         refuse((name,), problem(f"The name '{name}' can't be used: it has braces, or is reserved."), found)
 
 
 def check_optional(optional: tuple[str, ...], names: Collection[str]) -> None:
-    """Check that the names of ``optional`` are among those that a mapping or a group uses."""
+    """Check that all names of ``optional`` are in ``names``, the names that a mapping or a group uses."""
     for position, name in enumerate(optional):
         if name not in names:
             sentence = f"Nothing here uses '{name}', so it can't be optional."
@@ -138,7 +138,7 @@ def _check_parts(names: Iterable[str], info: ValidationInfo) -> None:
     """Check that ``file_name`` and ``each`` have the parts and parents that a template or an expression uses.
 
     Raises:
-        UnknownPart: one does not exist.
+        UnknownPart: a part or a parent does not exist.
     """
     names = tuple(names)
     lists = _lists(info.data.get("each"))
@@ -156,9 +156,9 @@ def _check_parts(names: Iterable[str], info: ValidationInfo) -> None:
 
 
 class EntrySettings(SettingsPart):
-    """One entry for each record (``value``), or one for each record and column (``columns``).
+    """One entry for each record (``value``), or one entry for each record and column (``columns``).
 
-    With ``each`` the items of a list in a record are the records.
+    With ``each``, each item of a list in a record counts as a record.
     """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["value"]}, {"required": ["columns"]}]})
@@ -171,8 +171,8 @@ class EntrySettings(SettingsPart):
     )
     each: Text | Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_LISTS)] | None = Field(
         default=None,
-        description="A field with a list, as in JSON: each of its items makes entries. A list of names leads to lists within "
-        "the items. {name} is then a field of the item, {index} its number, and {parent.name} a field above it.",
+        description="A field with a list, as in JSON. Each item makes entries. A list of names leads to nested lists. {name} "
+        "is then a field of the item, {index} the item's number, and {parent.name} a field of the record around it.",
         examples=["parts", ["parts", "properties"]],
     )
     key: Annotated[str, Field(min_length=1), AfterValidator(template)] = Field(
@@ -184,12 +184,12 @@ class EntrySettings(SettingsPart):
     )
     lookup: dict[str, LookupSettings] = Field(
         default_factory=dict,
-        description="Values of tables by name, used like the names of 'let'. A change of a file maps every record again.",
+        description="Values from tables by name, used like the names of 'let'. If a file changes, all records are mapped again.",
         examples=[{"mass_kg": {"file": "parts.csv", "key": "number", "value": "mass", "by": "part"}}],
     )
     let: dict[str, str] = Field(
         default_factory=dict,
-        description="Expressions by name. The other expressions and templates use them like fields; a name hides a field.",
+        description="Expressions by name. Other expressions and templates use a name like a field; it hides an equal field.",
         examples=[{"mass_kg": "mass_g / 1000"}],
     )
     where: str | None = Field(
@@ -224,8 +224,8 @@ class EntrySettings(SettingsPart):
     )
     optional: tuple[Text, ...] = Field(
         default=(),
-        description="Names of this mapping that the source may lack. If another name is in no record of a reading, the "
-        "reading is rejected.",
+        description="Names in this mapping that the source may lack. If any other name is missing in all records of a reading, "
+        "the reading is rejected.",
         examples=[["remark"]],
     )
 
@@ -361,5 +361,5 @@ def read_entries(found: Any) -> tuple[EntrySpec, ...]:
 
 @cache
 def _entries() -> TypeAdapter[tuple[EntrySettings, ...]]:
-    """Return the validator of a list of mappings; validated together, each mistake keeps its location."""
+    """Return the validator of a list of mappings. The list is validated as a whole, so that each mistake has its location."""
     return TypeAdapter(tuple[EntrySettings, ...])

@@ -11,7 +11,7 @@ _DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 
 def template(text: str) -> str:
-    """Return a text that is a template."""
+    """Return ``text``, which must be a template."""
     try:
         parse_template(text)
     except TemplateError as error:
@@ -21,7 +21,7 @@ def template(text: str) -> str:
 
 
 def data_type(text: str) -> str:
-    """Return a text that is a data type, or a template for one."""
+    """Return ``text``, which must be a data type or a template of a data type."""
     if not parse_template(template(text)).fields and not _DATA_TYPE.fullmatch(text):
         raise problem(
             "Expected a data type such as scalar, text or datetime: a letter, then at most 63 letters, digits, '_', '.' or '-'."
@@ -30,7 +30,7 @@ def data_type(text: str) -> str:
 
 
 def without_nul(text: str) -> str:
-    """Return a text without the character U+0000, which no entry can contain."""
+    """Return ``text``, which must not have the character U+0000: no entry can contain it."""
     if "\0" in text:
         raise problem("The character U+0000 is not permitted.", text.index("\0"))
     return text

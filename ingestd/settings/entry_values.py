@@ -107,13 +107,13 @@ class DateSettings(SettingsPart):
 
 
 class PadSettings(SettingsPart):
-    """Fill a short value."""
+    """Fill a short value with a character."""
 
-    width: int = Field(ge=1, le=10_000, description="The number of characters of the result; a longer value stays.")
+    width: int = Field(ge=1, le=10_000, description="The minimum number of characters; a longer value stays unchanged.")
     with_: Annotated[str, Field(min_length=1, max_length=1), AfterValidator(without_nul)] = Field(
-        default="0", validation_alias="with", description="The character that fills."
+        default="0", validation_alias="with", description="The fill character."
     )
-    side: Literal["left", "right"] = Field(default="left", description="Where it is filled.")
+    side: Literal["left", "right"] = Field(default="left", description="The side that is filled.")
 
 
 class ValueSettings(SettingsPart):
@@ -143,7 +143,7 @@ class ValueSettings(SettingsPart):
     unit: UnitSettings | None = Field(
         default=None, description="Convert the number from a unit to another unit, exactly."
     )
-    min: Limit | None = Field(default=None, description="The least permitted number, in the unit of the entry.")
+    min: Limit | None = Field(default=None, description="The smallest permitted number, in the unit of the entry.")
     max: Limit | None = Field(default=None, description="The largest permitted number, in the unit of the entry.")
     digits: int | None = Field(
         default=None,
@@ -157,8 +157,8 @@ class ValueSettings(SettingsPart):
     )  # fmt: skip
     deadband: Band | None = Field(
         default=None,
-        description="A number that differs from the value last sent by at most this is not sent: a number in the unit of "
-        "the entry, or a percentage of the value last sent.",
+        description="The dead-band, as a number in the unit of the entry, or as a percentage of the value last sent. "
+        "A number is not sent if it differs from the value last sent by at most the dead-band.",
         examples=["0.5", "1%"],
     )
     date: DateSettings | None = Field(default=None, description="Convert a date to ISO 8601.")

@@ -27,7 +27,7 @@ def _check_name(name: str) -> str:
 
 
 def _check_key(name: str) -> None:
-    """Check a name of 'let' or 'take', a key of the file."""
+    """Check a name of 'let' or 'take', which is a key of the file."""
     try:
         _check_name(name)
     except PydanticCustomError as error:
@@ -39,17 +39,17 @@ Column: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 class AggregateSettings(SettingsPart):
-    """One field of a group: a function and the field of the records that it uses. Empty values are ignored."""
+    """One field of a group: a function, and the field of the records to which it applies. Empty values are ignored."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [name]} for name in _FUNCTIONS]})
 
     first: Column | None = Field(default=None, description="The first value, in the order of the source or by 'order'.")
     last: Column | None = Field(default=None, description="The last value, in the order of the source or by 'order'.")
-    min: Column | None = Field(default=None, description="The smallest value, with its characters.")
-    max: Column | None = Field(default=None, description="The largest value, with its characters.")
+    min: Column | None = Field(default=None, description="The smallest value, as written in the source.")
+    max: Column | None = Field(default=None, description="The largest value, as written in the source.")
     mean: Column | None = Field(
         default=None,
-        description="The mean of exact numbers. A mean without end has 15 significant digits and at least 18 decimals.",
+        description="The exact mean. If its decimals have no end, it has 15 significant digits and at least 18 decimals.",
         examples=["mass_kg"],
     )
     sum: Column | None = Field(default=None, description="The exact sum.")
@@ -60,8 +60,8 @@ class AggregateSettings(SettingsPart):
     as_: Comparison | None = Field(
         default=None,
         validation_alias="as",
-        description="How min, max and 'order' compare: number (default), text, date (ISO 8601 without offset), or instant (with "
-        "offset).",
+        description="How min, max and 'order' compare values: number (default), text, date (ISO 8601 without offset), "
+        "or instant (ISO 8601 with offset).",
     )
     decimals: int | None = Field(
         default=None,
@@ -113,10 +113,10 @@ Aggregate: TypeAlias = Annotated[
 
 
 class GroupSettings(SettingsPart):
-    """One record for each group of records with the same texts in ``by``. The mapping uses these records."""
+    """Makes one record of each group of records with the same texts in ``by``. The mapping gets the records of the groups."""
 
     by: Annotated[tuple[Name, ...], Field(min_length=1)] = Field(
-        description="A group is all records with the same texts in these fields. A record without one of them is rejected.",
+        description="Records with the same texts in these fields are a group. A record without one of the fields is rejected.",
         examples=[["part"]],
     )
     let: dict[str, str] = Field(
@@ -130,14 +130,14 @@ class GroupSettings(SettingsPart):
         examples=["status = 'ok'"],
     )
     take: Annotated[dict[str, Aggregate], Field(min_length=1)] = Field(
-        description="The other fields of a group by name. count is the number of its records.",
+        description="The other fields of a group, by name. count is the number of records in the group.",
         examples=[{"mass": {"mean": "mass_kg"}, "samples": "count"}],
     )
 
     optional: tuple[Column, ...] = Field(
         default=(),
-        description="Names of 'by', 'take', 'let' and 'where' that the source may lack. If no record of a reading has one of the "
-        "other names, the reading is rejected.",
+        description="Names in 'by', 'take', 'let' and 'where' that the source may lack. If any other name is missing in all "
+        "records of a reading, the reading is rejected.",
         examples=[["remark"]],
     )
 
@@ -202,7 +202,7 @@ def _check_sources(names: Iterable[str]) -> None:
     """Check the fields and facts of an expression.
 
     Raises:
-        ExpressionError: one is a part of the file's name, which only an entry mapping has.
+        ExpressionError: a name is a part of 'file_name', which only an entry mapping has.
     """
     for name in names:
         if name.startswith("file.part."):
@@ -219,10 +219,10 @@ def read_group(found: Any) -> GroupSpec:
 
 
 def check_entries_of_groups(group: GroupSpec, entries: tuple[EntrySpec, ...]) -> None:
-    """Check that entry mappings use only the fields of a group, and make another key for each group.
+    """Check that entry mappings use only the fields of a group, and make a different key for each group.
 
     Raises:
-        PydanticCustomError: one does not.
+        PydanticCustomError: an entry mapping does not.
     """
     for name in Mapping(entries).fields:
         if name not in group.names and not name.startswith("units."):

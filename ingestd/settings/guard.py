@@ -29,16 +29,16 @@ class GuardNotation(SettingsPart):
     )
     factors: Percent | None = Field(
         default=DEFAULT_GUARD.factors_percent,
-        description="Percent of the entries with a number, or of the numbers that a run changes; a run that multiplies at "
-        "least this share by one factor is held, if the factor converts between two units, changes the sign or is a power of "
-        "ten. null: no limit.",
+        description="Percent of the entries with a number, or of the numbers that a run changes. A run that multiplies at "
+        "least this share by the same factor is held if the factor converts between two units, changes the sign, or is a power "
+        "of ten. null: no limit.",
     )
     minimum: int = Field(
         default=DEFAULT_GUARD.minimum,
         ge=1,
         description=(
-            "The minimum for a percentage: it applies only if there are at least this number of entries, entries"
-            " with a number, or changed numbers."
+            "The minimum number of entries, entries with a number, or changed numbers. With fewer, a percentage does not"
+            " apply."
         ),
     )
     empty: bool = Field(default=DEFAULT_GUARD.empty, description="Hold a reading without any record.")

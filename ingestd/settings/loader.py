@@ -1,4 +1,4 @@
-"""Loads a configuration file as `Settings`, or raises all its mistakes."""
+"""Loads a configuration file as `Settings`, or raises an error with all mistakes of the file."""
 
 from __future__ import annotations
 
@@ -31,15 +31,12 @@ def load_settings(
     secrets: bool = True,
     document: Document | None = None,
 ) -> Settings:
-    """Read the file at ``path``, fill its placeholders and validate it; mask its secrets in all later log lines.
+    """Read the file at ``path``, fill its placeholders, and validate it. Later log lines mask its secrets.
 
     ``secrets`` False is for commands that only read the state file. Placeholders of ``service`` and of a source's options
-    may then stay unfilled (`SourceSettings.complete`).
-
-    ``document``: the content of the file, if it exists in memory only.
-
-    ``options_of`` returns the connector of a name, or raises `ConnectorUnusable`. Relative paths are joined to the
-    file's folder.
+    may then stay unfilled (`SourceSettings.complete`). ``document``: the content of the file, if it is only in memory.
+    ``options_of`` returns the connector with a name, or raises `ConnectorUnusable`. Relative paths are joined to the file's
+    folder.
 
     Raises:
         ConfigurationError: every mistake in the file, in the order of the file.
@@ -120,10 +117,10 @@ def _rebased(value: object, base: Path) -> object:
 def equal_sources(
     root: Node, pipelines: Sequence[PipelineSettings], options_of: Callable[[str], type[ConnectorKind]], base: Path
 ) -> Iterator[LocatedMistake]:
-    """Yield a mistake for each pipeline that reads the same files as an earlier pipeline, if one of both removes them.
+    """Yield a mistake for each pipeline that reads the same files as an earlier pipeline, if one of the two removes files.
 
-    Patterns that overlap only in part are found when a common file is read (`ClaimedFiles`). Paths of ``pipelines`` are joined
-    to ``base``.
+    Patterns that overlap only partly are detected later, when a common file is read (`ClaimedFiles`). Paths of ``pipelines``
+    are already joined to ``base``.
     """
     known: dict[object, tuple[str, int, FileClaim]] = {}
     for index, pipeline in enumerate(pipelines):

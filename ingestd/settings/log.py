@@ -10,17 +10,17 @@ from ingestd.settings.part import SettingsPart
 
 
 class LogSettings(SettingsPart):
-    """The daemon logs to standard error. These settings name the place to which its standard error is redirected."""
+    """The daemon logs to standard error. These settings name the target to which this output is redirected."""
 
     file: Path | None = Field(
         default=None,
-        description="The file to which standard error of the daemon is redirected; `ingestd support-bundle` reads its "
-        "end. Default: the journal of systemd.",
+        description="The file to which standard error of the daemon is redirected; `ingestd support-bundle` reads the "
+        "end of the file. Default: the journal of systemd.",
         examples=["var/ingestd.log"],
     )
     unit: str = Field(
         default="ingestd.service",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,254}$",
-        description="The systemd unit of the daemon; `ingestd support-bundle` reads its lines from the journal if there is no "
-        "`file`.",
+        description="The systemd unit of the daemon. Without `file`, `ingestd support-bundle` reads the log of this "
+        "unit from the journal.",
     )

@@ -1,7 +1,7 @@
 """Validation of a file's values, with the location in the file of each mistake.
 
-A sentence never quotes the value of a placeholder or of a secret setting. If validation fails, it is repeated with other
-values in their place, and only the sentences of that second validation are shown.
+A sentence never quotes the value of a placeholder or of a secret setting. If validation fails, it is repeated with harmless
+values instead of these, and only the sentences of the second validation are shown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def validate(
 ) -> tuple[Settings | None, list[LocatedMistake]]:
     """Return the settings, or None, and all mistakes. ``secrets``: see `Reading`.
 
-    Valid settings may have mistakes, too: a key that the options model of a connector ignores.
+    Valid settings may have mistakes, too, because the options model of a connector may ignore an unknown key.
     """
     options_of = functools.cache(options_of)
     settings, errors = _attempt(values.data, options_of, secrets=secrets)
@@ -100,14 +100,14 @@ class _Report:
             elif sentences.expected(error["type"], error.get("ctx", {})) is None:
                 yield self._location_of(error, found), dotted(found.path), self._sentence(error, found)
             elif not any(len(end) > len(found.path) and end[: len(found.path)] == found.path for end in ends):
-                # A mistake below this one shows which of several alternatives was intended.
+                # Otherwise, a mistake below this path shows which of several alternatives was intended.
                 kinds.setdefault(found.path, []).append((error["type"], error.get("ctx", {})))
         for path, wrong in kinds.items():
             found = find(self._root, path)
             yield found.node.location, dotted(path), sentences.mismatch(wrong, found, hidden=path in self._secret)
 
     def _errors_without(self, hidden: set[Path]) -> list[ErrorDetails]:
-        """Return the errors of validations without secret values; those with the most similar values come first."""
+        """Return the errors of two validations without secret values; the validation with more similar values comes first."""
         readings = (self._values.harmless(hidden, addresses=addresses) for addresses in (True, False))
         return [error for data in readings for error in _attempt(data, self._shape.reading.options_of)[1]]
 

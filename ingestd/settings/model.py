@@ -147,24 +147,24 @@ class PipelineSettings(SettingsPart):
     )
     unexplained: RemoveUnexplained = Field(
         default="own",
-        description="What happens to entries of the sink that no source has. `own` removes those that the mirror records as "
-        "delivered, `keep` only lists them, and `remove` removes all of them. Entries are removed only after every pipeline of "
-        "the sink was read completely, and only if each has `deletes: remove`. Set `remove` only if nothing else writes to the "
-        "sink.",
+        description="What happens to entries of the sink that no source has. `own` removes entries that the mirror records as "
+        "delivered, `remove` removes all entries, and `keep` only lists them. Entries are removed only after every pipeline of "
+        "the sink was read completely, and only if every pipeline has `deletes: remove`. Set `remove` only if nothing else "
+        "writes to the sink.",
     )
 
     guard: Annotated[Guard, PlainValidator(read_guard, json_schema_input_type=GuardInput)] = Field(
         default_factory=lambda: DEFAULT_GUARD,
         repr=False,
         description="Limits beyond which a run of a file or table is held until `ingestd approve` or `ingestd discard`; or off. "
-        "Default: hold a run that removes at least half of the entries, or multiplies at least half of the numbers, or of the "
-        "numbers that it changes, by one factor, as another unit does. This begins at 20 entries or numbers.",
+        "By default, a run is held if it removes at least half of the entries, or if at least half of all numbers or of the "
+        "changed numbers change by the same factor, as for another unit. Both limits apply from 20 entries or numbers.",
     )
 
     group: Annotated[GroupSpec, PlainValidator(read_group, json_schema_input_type=GroupSettings)] | None = Field(
         default=None,
         repr=False,
-        description="One record for each group of records of a file or table, before the entries: {by: [...], take: {...}}.",
+        description="One record for each group of records of a file or table, before the mapping: {by: [...], take: {...}}.",
     )
 
     @model_validator(mode="after")
@@ -203,7 +203,7 @@ class PipelineSettings(SettingsPart):
 
 
 class RejectedSettings(SettingsPart):
-    """How long rejected records and entries are kept. Without these settings they are kept forever."""
+    """How long rejected records and entries are kept. Without these settings, they are kept forever."""
 
     keep_days: float | None = Field(
         default=None, gt=0, le=36_600, description="Delete rejections after this many days."
@@ -236,7 +236,7 @@ class Settings(SettingsPart):
     )
     standby: StandbySettings = Field(
         default_factory=StandbySettings,
-        description="How several daemons share the configuration with `ingestd run --standby`; one of them is active.",
+        description="How several daemons share the configuration with `ingestd run --standby`; one daemon is active.",
     )
     pipelines: tuple[PipelineSettings, ...] = Field(
         min_length=1, description="What is read, how records become entries, and the sinks that get them."

@@ -47,7 +47,7 @@ class Scalar(msgspec.Struct, frozen=True, kw_only=True):
         return resolve(self.text) if self.plain else self.text
 
     def location_of(self, position: int) -> ConfigLocation:
-        """Return the location of the character at ``position``; the scalar's own location if it is unknown."""
+        """Return the location of the character at ``position``; if this is unknown, the location of the scalar."""
         if not 0 <= position < len(self.offsets):
             return self.location
         return ConfigLocation(line=self.location.line, column=self.location.column + self.offsets[position])
@@ -87,8 +87,8 @@ class FoundNode(msgspec.Struct, frozen=True, kw_only=True):
 def find(root: Node, asked: Sequence[Key]) -> FoundNode:
     """Return the node at the longest existing prefix of ``asked``.
 
-    Steps that the file does not have are skipped: a pydantic location also names the alternatives of a union, and one
-    mapping may be written instead of a list of one.
+    Steps that the file does not have are skipped: a pydantic location also names the alternatives of a union, and a file may
+    have a single mapping instead of a list with one mapping.
     """
     node, key_location = root, root.location
     path: list[Key] = []

@@ -39,7 +39,7 @@ def duration_seconds(text: str) -> int:
     """Return the seconds of a duration such as ``1h30m``: 5400.
 
     Raises:
-        ValueError: a sentence.
+        ValueError: the text is no duration from 1s to 366d. The message is a sentence.
     """
     found = _DURATION.fullmatch(text.strip())
     parts = {unit: int(amount) for unit, amount in found.groupdict().items() if amount} if found else {}
@@ -57,7 +57,7 @@ def known_timezone(name: str) -> str:
     """Return ``name`` if the time zone database of the system has it.
 
     Raises:
-        ValueError: a sentence with the nearest name.
+        ValueError: the time zone is unknown. The message is a sentence with the most similar name.
     """
     if name == "UTC":
         return name

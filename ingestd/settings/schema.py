@@ -58,7 +58,7 @@ def schema_text(connectors: Mapping[str, type[ConnectorKind]]) -> str:
 
 
 def _source(name: str, connector: type[ConnectorKind]) -> dict[str, Any]:
-    """Return the definitions of one connector: ``connector: name``, its options, and the models that they use."""
+    """Return the definitions of one connector: ``connector: name``, its options, and the models that the options use."""
     try:
         options = connector.Options.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
     except PydanticInvalidForJsonSchema as error:

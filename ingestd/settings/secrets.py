@@ -46,8 +46,8 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
 class Placeholders:
     """Fills placeholders from ``environment`` and from files; a relative path starts at ``base``.
 
-    ``contents``: the contents of the files and credentials that were read so far. They are secrets wherever they are used. A
-    variable may be a host or a path, and is a secret only in a setting that holds one.
+    ``contents``: the contents of the files and credentials that were read so far. These are secrets in every setting. A
+    variable may be a host or a path, so it is a secret only in a setting for secrets.
     """
 
     environment: Mapping[str, str]
@@ -81,7 +81,7 @@ class Placeholders:
         return Filled(text="".join([*parts, text[end:]]), secret=secret)
 
     def again(self, text: str) -> RepeatedSecret:
-        """Return a text with placeholders that are filled at each use, for secrets that may change."""
+        """Return a text for a secret that may change: its placeholders are filled at each use."""
         return RepeatedSecret(text=text, placeholders=self)
 
     def _value(self, body: str, position: int) -> str:
@@ -131,7 +131,7 @@ class RepeatedSecret(msgspec.Struct, frozen=True, kw_only=True):
     placeholders: Placeholders
 
     def read(self) -> str:
-        """Fill the placeholders; blocks while it reads small files.
+        """Fill the placeholders. Blocks, because it reads small files.
 
         Raises:
             PlaceholderError: a file can't be read.

@@ -57,7 +57,7 @@ QUOTES_THE_VALUE: Final = frozenset({SENTENCE, "value_error", "assertion_error"}
 
 
 def expected(kind: str, context: Context) -> str | None:
-    """Return what the setting expects, for the pydantic error ``kind``; None if only the message says it."""
+    """Return what the setting expects, for the pydantic error ``kind``; None if only the error's message says this."""
     if kind in WRONG_KIND:
         return WRONG_KIND[kind]
     return _WRONG_VALUE[kind](context) if kind in _WRONG_VALUE else None
@@ -66,7 +66,7 @@ def expected(kind: str, context: Context) -> str | None:
 def mismatch(kinds: list[tuple[str, Context]], found: FoundNode, *, hidden: bool) -> str:
     """Return a sentence with the expected alternatives and the value found."""
     if isinstance(found.node, Scalar):
-        # Pydantic reports a secret text of the wrong length like a list.
+        # For a secret text of the wrong length, pydantic reports the error of a list.
         kinds = [(f"string_{kind}" if kind in {"too_short", "too_long"} else kind, context) for kind, context in kinds]
     phrases = list(dict.fromkeys(phrase for kind, context in kinds if (phrase := expected(kind, context))))
     node = found.node

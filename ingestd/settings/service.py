@@ -18,7 +18,7 @@ from ingestd.settings.validation import problem
 _CLIENT_ID = r"[!-~]{1,128}"
 _SECONDS_AT_MOST = 3_600.0
 _INSIDE_THE_SERVICE = re.compile(r"/(ui(/.*)?|openapi\.json)$")
-"""Paths that a person copies from a browser: the paths of the service's pages, and of its interface document."""
+"""Paths that a person may copy from a browser: the paths of the service's pages, and of its OpenAPI document."""
 
 
 def client_id_of(host: str) -> str:
@@ -27,14 +27,11 @@ def client_id_of(host: str) -> str:
 
 
 def _split_address(text: str) -> SplitResult | None:
-    """Return the parts of a server's address.
-
-    None if the text is not an address, or has a character that an address can't have.
-    """
+    """Return the parts of a server's address; None if the text is no address, or has a character that is not permitted."""
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        # A resolver rejects a name with an empty or too long label; that is not a failure of the network.
+        # A resolver rejects a name with an empty or too long label, so this is a mistake and no failure of the network.
         (parts.hostname or "").encode("idna")
     except ValueError:
         return None
@@ -115,8 +112,8 @@ class ServiceSettings(SettingsPart):
     proxy: Annotated[SecretStr, AfterValidator(_proxy)] | None = Field(
         default=None,
         repr=False,
-        description="A proxy for all requests to the service, with user and password if it needs them. The environment variable "
-        "HTTP_PROXY is not used.",
+        description="A proxy for all requests to the service, with user and password if the proxy needs them. The environment "
+        "variable HTTP_PROXY is not used.",
         examples=["http://proxy.example:3128"],
     )
     ca_file: Path | None = Field(
@@ -140,7 +137,8 @@ class ServiceSettings(SettingsPart):
         default=32,
         ge=1,
         le=256,
-        description="The most concurrent requests. The daemon begins with one and adapts the number to the service.",
+        description="The maximum number of concurrent requests. The daemon begins with one request, and adapts the "
+        "number to the service.",
     )
     retry_after_at_most_seconds: float = Field(
         default=300.0,
@@ -170,11 +168,11 @@ class ServiceSettings(SettingsPart):
     _api_key_source: RepeatedSecret | None = PrivateAttr(default=None)
 
     def read_api_key(self) -> SecretStr:
-        """Return the current API key; its file may have changed since the configuration was read.
+        """Return the current API key. The file of the key may have changed since the configuration was read.
 
         Raises:
             PlaceholderError: the file cannot be read.
-            ValueError: its content is not an API key.
+            ValueError: the content of the file is not an API key.
         """
         if self._api_key_source is None:
             return self.api_key

@@ -18,7 +18,7 @@ def read_encryption_key(key: SecretStr) -> bytes:
     """Return the bytes of an encryption key.
 
     Raises:
-        ValueError: it is not 32 bytes in base64.
+        ValueError: the key is not 32 bytes in base64.
     """
     try:
         found = base64.b64decode(key.get_secret_value(), validate=True)
@@ -53,7 +53,7 @@ class StandbySettings(SettingsPart):
     encryption_key: Annotated[SecretStr, AfterValidator(_check_key)] | None = Field(
         default=None,
         description="Encrypts the shipments by AES-256-GCM: 32 bytes in base64, such as ${file:/etc/ingestd/standby.key}. All "
-        "hosts need the same key. Default: they are not encrypted.",
+        "hosts need the same key. Default: no encryption.",
     )
     endpoint: str = Field(
         default="",
@@ -61,6 +61,6 @@ class StandbySettings(SettingsPart):
     )
     region: str = Field(default="us-east-1", description="s3: the region of the bucket.")
     access_key: str = Field(
-        default="", description="s3: the ID of the access key. Default: the environment and the machine's identity."
+        default="", description="s3: the ID of the access key. Default: from the environment or the machine's identity."
     )
     secret_key: SecretStr | None = Field(default=None, description="s3: the secret of access_key.")

@@ -1,4 +1,4 @@
-"""The context that validators share, and their errors."""
+"""The context that validators share, and the errors that they raise."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SENTENCE = "ingestd_sentence"
 
 
 class ConnectorKind(Protocol):
-    """What the configuration uses of a connector class; `ingestd.sdk.Connector` implements it."""
+    """The part of a connector class that the configuration uses; `ingestd.sdk.Connector` implements it."""
 
     Options: ClassVar[type[BaseModel]]
     scheduled_only: ClassVar[bool]
 
     @classmethod
     def schedule_refusal(cls, options: Any) -> str:
-        """Return why a source with these options can't have a schedule with times; empty if it can."""
+        """Return why a source with these options can't have a schedule with times; empty if it can have one."""
 
     @classmethod
     def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:
@@ -36,7 +36,7 @@ class ConnectorKind(Protocol):
 
 
 class ConnectorUnusable(IngestdError):
-    """No connector has that name, or it cannot be loaded; the sentence has the reason and what to do."""
+    """A connector does not exist or can't be loaded; the sentence has the reason and what to do."""
 
 
 class Reading(msgspec.Struct, kw_only=True):
@@ -59,7 +59,7 @@ def problem(sentence: str, position: int | None = None) -> PydanticCustomError:
 
 
 def checked_by(check: Callable[[str], object]) -> AfterValidator:
-    """Return a validator of texts that ``check`` accepts, or refuses with a sentence in a ValueError."""
+    """Return a validator of texts. ``check`` refuses a text by a ValueError with a sentence."""
 
     def validator(text: str) -> str:
         try:
@@ -80,6 +80,6 @@ def validated(model: type[Model], found: Any, context: Reading | None = None) ->
     """Validate ``found``, plain JSON data, in strict mode: a number is not accepted as a text.
 
     Raises:
-        ValidationError: all mistakes; a validator that raises it keeps their paths.
+        ValidationError: all mistakes. If a validator raises this error, the paths of the mistakes are kept.
     """
     return model.model_validate_json(json.dumps(found), strict=True, context=context)

@@ -25,9 +25,9 @@ class Values:
     unfilled: dict[Path, tuple[ConfigLocation, str]]
 
     def with_numbers(self, paths: Iterable[Path]) -> Values | None:
-        """Return the values with those at ``paths`` resolved like unquoted YAML (numbers, booleans); None if none changes.
+        """Return the values with placeholders at ``paths`` resolved like unquoted YAML; None if no value changes.
 
-        A placeholder always gives text. Callers use this for settings that do not accept the text.
+        A filled placeholder is always text. Callers use this method for settings that need a number or a boolean.
         """
         data = copy.deepcopy(self.data)
         changed = False
@@ -40,10 +40,10 @@ class Values:
         return Values(data=data, outside=self.outside, unfilled=self.unfilled) if changed else None
 
     def without_secrets(self) -> Values:
-        """Return the values for a command that only reads the state file: it calls no service and opens no source.
+        """Return the values for a command that only reads the state file, calls no service and opens no source.
 
         Unfilled values of the service and the listener's token are removed or replaced. Unfilled values of sources stay. All
-        other values remain mistakes.
+        other unfilled values remain mistakes.
         """
         data, unfilled = copy.deepcopy(self.data), dict(self.unfilled)
         for path in self.unfilled:
@@ -55,16 +55,16 @@ class Values:
                 case ("service", str()):
                     del data["service"][path[1]]
                 case ("pipelines", int(), "source", str() as name, *_) if name != "connector":
-                    pass  # `SourceSettings` accepts it
+                    pass  # `SourceSettings` accepts unfilled options
                 case _:
                     continue
             del unfilled[path]
         return Values(data=data, outside=self.outside, unfilled=unfilled)
 
     def harmless(self, hidden: Iterable[Path], *, addresses: bool) -> Any:
-        """Return the data without secrets: values from placeholders have their text in the file, others at ``hidden`` a word.
+        """Return the data without secrets: at ``hidden``, a placeholder is unfilled, and any other text becomes a word.
 
-        With ``addresses`` a hidden URL is replaced by a URL of the same form, so that other mistakes in it are still found.
+        With ``addresses``, a hidden URL becomes a URL of the same form, so that other mistakes in the URL are still found.
         """
         data = copy.deepcopy(self.data)
         for path in hidden:

@@ -1,1 +1,1 @@
-"""One active daemon for a configuration, and standbys that take over from its shipped state. Imported with `--standby` only."""
+"""One active daemon for a configuration, and standbys that take over from its shipped state. Imported only with `--standby`."""

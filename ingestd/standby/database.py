@@ -32,10 +32,10 @@ class DatabaseUnavailable(IngestdError):
 
 
 class StandbyDatabase:
-    """One connection to a schema, which is created on first use. Every wait for the server ends.
+    """One connection to a schema. The schema is created on first use. Every wait for the server ends.
 
-    ``statement_seconds``: the limit of a statement, at the server and for a server that no longer responds. All methods block,
-    and may be called by several threads, and each waits for the one before it.
+    ``statement_seconds``: the time limit of a statement, also if the server no longer responds. All methods block. Several
+    threads may call them; the calls run one after the other.
     """
 
     def __init__(self, schema: DatabaseSchema, *, statement_seconds: float) -> None:
@@ -45,7 +45,7 @@ class StandbyDatabase:
         self._connection: WatchedConnection | None = None
 
     def rows(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
-        """Execute a statement by its name, and return its rows. It is durable afterwards, and may have been executed twice.
+        """Execute a statement by its name, and return its rows. Its change is durable, and may have been made twice.
 
         Raises:
             DatabaseUnavailable: the database can't be used now.
@@ -62,7 +62,7 @@ class StandbyDatabase:
                 # The server was started again, or another server was promoted, since the last use.
                 return self._execute(_SQL[statement], values)
             except psycopg.Error as error:
-                raise self._unavailable(error) from None  # its context may contain the parameters
+                raise self._unavailable(error) from None  # the error's context may contain the parameters
             except BaseException:
                 self._close()
                 raise
@@ -103,13 +103,13 @@ class StandbyDatabase:
         return connection
 
     def _prepare(self, connection: WatchedConnection) -> None:
-        """Limit the waits, and create the tables unless they exist: then no right to create something is needed."""
+        """Limit the waits, and create missing tables. If all tables exist, the user needs no right to create objects."""
         connection.silent_seconds = self._statement_seconds
         connection.add_notice_handler(connection.note)
         path, *_ = connection.execute(_SESSION).fetchone() or ("",)
         if path != self.schema.name:
             raise OperationalError(
-                "a pooler before it ignores the options of a connection; give the address of the server"
+                "a pooler in front of it ignores the options of a connection; give the address of the server"
             )
         connection.execute(SERVER_WAITS.encode(), dict(self.schema.address.parameters))
 

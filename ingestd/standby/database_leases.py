@@ -1,4 +1,4 @@
-"""Leases in a PostgreSQL database, for a service that offers none. Nothing refuses late requests of a former holder then."""
+"""Leases in a PostgreSQL database, for a service without leases. Nothing then refuses late requests of a former holder."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class DatabaseLeases:
-    """See `LeaseStore`. The clock of the database decides. ``seconds``: the length of the leases."""
+    """Leases in a database; see `LeaseStore`. ``seconds``: the length of a lease, by the clock of the database."""
 
     def __init__(self, schema: DatabaseSchema, *, seconds: int) -> None:
-        # A request that takes longer can't extend the time of sending.
+        # A response that arrives later can't extend the time in which the process may send.
         self._database = StandbyDatabase(schema, statement_seconds=seconds / 4)
-        # One thread: a request that nothing waits for any more is not sent beside the next one.
+        # One thread, so that a request that has timed out does not run at the same time as the next request.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lease")
 
     @property
     def shown(self) -> str:
-        """The database, for people."""
+        """The database, for messages."""
         return f"The database {self._database.schema}"
 
     async def find(self, writer: str) -> LeaseResponse:
@@ -53,7 +53,7 @@ class DatabaseLeases:
         return await self._or_refused(await self._lease("ask_for_lease", writer=writer, holder=holder), writer)
 
     def close(self) -> None:
-        """Close the connection after the request that runs."""
+        """Close the connection after the running request."""
         self._thread.submit(self._database.close)
         self._thread.shutdown(wait=False)
 
@@ -65,7 +65,7 @@ class DatabaseLeases:
         return LeaseResponse(refusal=f"{self.shown} refuses the lease. {now}")
 
     async def _lease(self, statement: str, **values: Any) -> WriterLease | None:
-        """Return the only row of a statement; None if it has none."""
+        """Return the lease in the only row of a statement; None if there is no row."""
         loop = asyncio.get_running_loop()
         try:
             rows = await loop.run_in_executor(self._thread, self._database.rows, statement, values)

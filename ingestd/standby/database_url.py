@@ -25,10 +25,10 @@ class DatabaseSchema:
 
 
 def schema_of(url: str) -> DatabaseSchema:
-    """Return the schema that a URL names: libpq's form, and ``schema=``. Its password is masked from now on.
+    """Return the schema that a URL in libpq's form names, with ``schema=`` in the query. The password is masked from now on.
 
     Raises:
-        ConfigurationError: it names none.
+        ConfigurationError: the URL names no PostgreSQL database, or the schema's name is malformed.
     """
     mask_secrets([url])
     try:

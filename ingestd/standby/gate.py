@@ -1,4 +1,4 @@
-"""Sinks that get no entries before they were compared: after a take-over, the state file may be older than their content."""
+"""A gate that closes sinks until they are compared: after a take-over, the state file may be older than their content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ingestd.core.address import SinkAddress
 
 
 class SinkGate:
-    """Closed sinks. ``on_open`` is called each time that a sink opens. All methods belong to the event loop's thread."""
+    """The closed sinks. ``on_open`` is called each time that a sink opens. Call the methods on the event loop's thread."""
 
     def __init__(self, closed: Iterable[SinkAddress] = (), *, on_open: Callable[[], None] = lambda: None) -> None:
         self._closed = set(closed)
@@ -16,7 +16,7 @@ class SinkGate:
 
     @property
     def closed(self) -> frozenset[SinkAddress]:
-        """The sinks that get nothing yet."""
+        """The sinks that get no entries yet."""
         return frozenset(self._closed)
 
     def is_open(self, sink: SinkAddress) -> bool:
@@ -24,7 +24,7 @@ class SinkGate:
         return sink not in self._closed
 
     def open(self, sink: SinkAddress) -> None:
-        """Send to a sink from now on."""
+        """Permit to send entries to a sink from now on."""
         if sink in self._closed:
             self._closed.discard(sink)
             self.on_open()

@@ -1,4 +1,4 @@
-"""The record of a host about its part: a small file beside the state file."""
+"""The record of a host about its lease and its shipments: a small file in the folder of the state file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _BYTES_AT_MOST = 4096
 
 
 class HostRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """``holder``: the name of this host in leases. ``writer``, ``lease``: see `SharedIdentity`.
+    """The record of a host. ``holder``: the name of this host in leases. ``writer``, ``lease``: see `SharedIdentity`.
 
-    ``epoch``: the epoch of the last lease of this host; the state file of the host belongs to this epoch. ``shipped``: the
-    number of its last shipment. ``restored_at``: the state file is a shipment, made at this time of
-    the service's clock, and some sinks were not compared since; None: it is the newest state of that epoch.
+    ``epoch``: the epoch of the last lease of this host, to which its state file belongs. ``shipped``: the number of the host's
+    last shipment. ``restored_at``: the state file was restored from a shipment of this time (by the service's clock), and not
+    all sinks were compared afterwards; None: the state file is the newest state of that epoch.
     """
 
     holder: str
@@ -32,7 +32,7 @@ class HostRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_record(state: Path) -> HostRecord:
-    """Return the record beside a state file; a new record if there is none, or if it is damaged.
+    """Return the record of the host with this state file; a new record if there is none, or if it is damaged.
 
     Raises:
         MirrorFull: the disk is full.

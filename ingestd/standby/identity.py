@@ -1,6 +1,6 @@
-"""The identity that all hosts of a configuration share: the name of their writer, and where its lease is.
+"""The identity that all hosts of a configuration share: the name of their writer, and the store of its lease.
 
-The first host decides.
+The first host chooses both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _NAME = "identity"
 
 
 class SharedIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """``writer``: the name under which all hosts send. ``lease``: what stores its lease. Two stores would have two holders."""
+    """The shared identity. ``writer``: the name under which all hosts send. ``lease``: the store of the writer's lease.
+
+    All hosts must use the same store, because two stores would have two holders.
+    """
 
     writer: str
     lease: LeaseKind = "service"
@@ -29,11 +32,11 @@ class SharedIdentity(msgspec.Struct, frozen=True, kw_only=True):
 async def shared_identity(
     place: Place, writer: str, *, choose_lease: Callable[[str], Awaitable[LeaseKind]]
 ) -> SharedIdentity:
-    """Return the identity in a place. Store it if there is none; ``writer`` is then its name, unless it is empty.
+    """Return the identity in a place, or store a new identity with the name ``writer`` (empty: a random name).
 
     Raises:
         PlaceUnavailable: the place can't be used now.
-        LeaseUnavailable: where the lease can be is not known now.
+        LeaseUnavailable: it is not known now where the lease can be stored.
     """
     stored = await asyncio.to_thread(place.get, _NAME)
     if stored is None:

@@ -1,4 +1,4 @@
-"""The lease of the active daemon. Sending stops at three quarters of it, by a clock that is never set."""
+"""The lease of the active daemon. Sending stops after three quarters of the lease, by a monotonic clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RENEWALS = 4
 class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
     """The known state of the lease.
 
-    ``left_seconds``: the time until it ends; ``failure``: why the store did not respond; or empty.
+    ``left_seconds``: the time until the lease ends. ``failure``: why the store did not respond, or empty.
     """
 
     holder: str = ""
@@ -37,11 +37,8 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
 class Lease:
     """The lease of one writer, as one process sees it.
 
-    ``clock``: monotonic seconds, which also count while the machine is suspended.
-
-    ``known_epoch``: the epoch of the last lease of this host.
-
-    Its methods belong to the event loop's thread, except `may_send` and `service_time`.
+    ``clock``: monotonic seconds, which also count while the machine is suspended. ``known_epoch``: the epoch of the last lease
+    of this host. Call the methods on the event loop's thread, except `may_send`, `may_ship` and `service_time`.
     """
 
     def __init__(
@@ -67,7 +64,7 @@ class Lease:
         self._service_offset = 0.0
         self._changes = ChangeSignal()
         self.epoch = 0
-        """The epoch of this process; 0: it never had the lease."""
+        """The epoch of this process; 0: it has not taken the lease, or has released it."""
         self.lost = ""
         """Why this process has lost the lease; empty if it has not lost it."""
         self.successor = ""
@@ -75,7 +72,7 @@ class Lease:
 
     @property
     def view(self) -> LeaseView:
-        """What is known now."""
+        """The state of the lease that is known now."""
         return msgspec.structs.replace(self._view, left_seconds=max(0.0, self._ends_at - self._clock()))
 
     def may_send(self) -> bool:
@@ -83,9 +80,9 @@ class Lease:
         return bool(self.epoch) and not self.lost and self._clock() < self._sends_until
 
     def may_ship(self) -> bool:
-        """Return whether this process may ship: no other process can have taken over, as far as it knows.
+        """Return whether this process may ship its state: it may send, or the store of the lease does not respond.
 
-        It may also ship while the service is unreachable, because another host may be needed later.
+        It may ship without a response, because another host may need the shipment later.
         """
         return bool(self.epoch) and not self.lost and (self.may_send() or bool(self._view.failure))
 
@@ -94,14 +91,14 @@ class Lease:
         await self._changes.wait_until(self.may_send)
 
     def service_time(self) -> float:
-        """Return the time of the service, in seconds since the epoch, as of its last response."""
+        """Return the present time of the service, in seconds since the epoch, computed from its last response."""
         return self._clock() + self._service_offset
 
     async def try_to_take(self) -> bool:
         """Take the lease if no other process holds it; return whether this process has it.
 
         Raises:
-            ConfigurationError: the service offers no leases, or refuses this one for good.
+            ConfigurationError: the service offers no leases, or refuses this lease permanently.
         """
         found = await self._ask(self._store.find(self.writer))
         if found is None or self._is_held_by_other(found.lease):
@@ -137,7 +134,7 @@ class Lease:
         await self._changes.wait_until(lambda: self.lost or self.successor)
 
     async def release(self) -> None:
-        """Let another process take the lease now. A successor alone may take it for as long as it lasts."""
+        """Release the lease, so that another process can take it now. For `seconds`, only a known successor can take it."""
         epoch, self.epoch = self.epoch, 0
         if epoch and not self.lost:
             await self._ask(
@@ -158,10 +155,10 @@ class Lease:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _ask(self, request: Awaitable[LeaseResponse]) -> LeaseResponse | None:
-        """Return the response to a request; None: the store did not respond in time, or not as itself."""
+        """Return the response to a request; None: the store gave no valid response in time."""
         began, longest, response, failure = self._clock(), self.seconds * _SENDING_SHARE / 2, None, ""
         try:
-            # A response that arrives later than this can't extend the time of sending.
+            # A response that arrives later than this can't extend the time in which this process may send.
             async with asyncio.timeout(longest):
                 response = await request
         except LeaseUnavailable as error:

@@ -1,4 +1,4 @@
-"""The store of leases, as the rules of a lease need it. The clock of the store decides."""
+"""The interface of a store of leases. The clock of the store decides when a lease ends."""
 
 from __future__ import annotations
 
@@ -11,28 +11,25 @@ from ingestd.core.errors import IngestdError
 
 
 class LeaseUnavailable(IngestdError):
-    """The store did not respond in time, or not as itself; the sentence says why. The outcome of the request is unknown."""
+    """The store gave no valid response in time; the sentence says why. The outcome of the request is unknown."""
 
 
 class LeaseResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """``lease``: the present lease; None if there is none, or if the request was refused. ``refusal``: why; or empty."""
+    """The response to a request. ``lease``: None if there is none, or if it was refused. ``refusal``: the reason, or empty."""
 
     lease: WriterLease | None = None
     refusal: str = ""
 
 
 class LeaseStore(Protocol):
-    """Leases of writers. Each request is one atomic change.
-
-    Each may raise `LeaseUnavailable`.
-    """
+    """Leases of writers. Each request is one atomic change, and may raise `LeaseUnavailable`."""
 
     @property
     def shown(self) -> str:
-        """The store, for people, such as 'The service at https://workspace.example'."""
+        """The store, for messages, such as 'The service at https://workspace.example'."""
 
     async def find(self, writer: str) -> LeaseResponse:
-        """Return the lease; None in it if it was never taken.
+        """Return the lease; ``lease`` is None if it was never taken.
 
         Raises:
             ConfigurationError: the store has no leases.
@@ -44,7 +41,7 @@ class LeaseStore(Protocol):
         ``above``: an epoch that was granted before. A store that was restored from a backup may not know it.
 
         Raises:
-            ConfigurationError: it is refused for good.
+            ConfigurationError: the lease is refused permanently.
         """
 
     async def renew(self, writer: str, *, holder: str, seconds: int, epoch: int) -> LeaseResponse:
@@ -54,4 +51,4 @@ class LeaseStore(Protocol):
         """End the lease. For ``reserved_seconds`` only the successor may take it, if there is one."""
 
     async def ask(self, writer: str, *, holder: str) -> LeaseResponse:
-        """Name the successor, which asks for the lease; refused if there is no lease."""
+        """Record ``holder`` as the successor, which asks for the lease; refused if there is no lease."""

@@ -1,4 +1,4 @@
-"""Where the state of the active daemon is shipped: a folder that both hosts can write, a bucket, or a database."""
+"""The place to which the active daemon ships its state: a folder that both hosts can write, a bucket, or a database."""
 
 from __future__ import annotations
 
@@ -35,16 +35,14 @@ class PlaceUnavailable(IngestdError):
 
 
 class Place(ABC):
-    """Objects with names. Those of shipments have the form folder/object.
+    """A store of named objects. The names of objects of shipments have the form folder/object.
 
-    All methods block, and may be called by several threads.
-
-    Each may raise `PlaceUnavailable`.
+    All methods block, may be called by several threads, and may raise `PlaceUnavailable`.
     """
 
     def __init__(self, shown: str) -> None:
         self.shown = shown
-        """The address, for people."""
+        """The address, for messages."""
 
     @abstractmethod
     def put(self, name: str, data: bytes, *, new: bool = False) -> bool:
@@ -56,15 +54,15 @@ class Place(ABC):
 
     @abstractmethod
     def names(self, folder: str = "") -> Iterator[str]:
-        """Yield the names of the objects in a folder, in no particular order; without one, of all objects of shipments."""
+        """Yield the names of the objects in a folder, in no particular order. Without a folder: of all objects of shipments."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Delete an object; nothing happens if there is none."""
+        """Delete an object, if it exists."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close what is open. A later call opens it again."""
+        """Close all connections. A later call opens them again."""
 
 
 def is_name(text: str) -> bool:
@@ -99,7 +97,7 @@ def _open_database(url: str) -> Place:
 
 
 class _Folder(Place):
-    """A folder. An object is a file that is complete after a crash."""
+    """A folder. An object is a file; a crash leaves no incomplete object."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder))
@@ -138,7 +136,7 @@ class _Folder(Place):
                 path.parent.rmdir()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: a folder has no connections."""
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -200,7 +198,7 @@ class _Bucket(Place):
         self._call(lambda: obstore.delete(self._store, self._path(name)))
 
     def close(self) -> None:
-        """The store closes its connections itself."""
+        """Do nothing: the client of the bucket closes its connections itself."""
 
     def _path(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name

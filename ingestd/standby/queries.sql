@@ -7,14 +7,14 @@ SELECT to_regclass('shipment_object') IS NOT NULL AND to_regclass('writer_lease'
 SELECT to_regnamespace(current_setting('search_path')) IS NOT NULL
 
 -- name: creation_lock
--- Two hosts that start at once would fail: IF NOT EXISTS does not wait for another transaction.
+-- Without this lock, two hosts that start at once could fail: IF NOT EXISTS does not wait for another transaction.
 SELECT pg_advisory_xact_lock(hashtext('ingestd standby ' || current_setting('search_path')))
 
 -- name: create_objects
 CREATE TABLE IF NOT EXISTS shipment_object (name text COLLATE "C" PRIMARY KEY, data bytea NOT NULL)
 
 -- name: store_objects_as_they_are
--- They are compressed already.
+-- Objects are compressed already.
 ALTER TABLE shipment_object ALTER COLUMN data SET STORAGE EXTERNAL
 
 -- name: create_leases
@@ -42,13 +42,13 @@ SELECT name FROM shipment_object WHERE name >= %(first)s AND name < %(end)s
 -- name: delete_object
 DELETE FROM shipment_object WHERE name = %(name)s
 
--- The time is that of the statement, after it has waited for the row. A lease that another process holds has no row here.
+-- clock_timestamp() is the time after the statement has waited for the row. No row is returned if the lease is refused.
 
 -- name: find_lease
 SELECT holder, epoch, ends_at, successor, clock_timestamp() FROM writer_lease WHERE writer = %(writer)s
 
 -- name: take_lease
--- The first epoch is 2: 1 is that of a daemon without a lease. The row may be older than an epoch that was granted.
+-- The first epoch is 2, because a daemon without a lease has epoch 1. The row may be older than the granted epoch "above".
 INSERT INTO writer_lease AS lease (writer, holder, epoch, ends_at, successor)
 VALUES (%(writer)s, %(holder)s, greatest(1, %(above)s) + 1, clock_timestamp() + make_interval(secs => %(seconds)s), '')
 ON CONFLICT (writer) DO UPDATE SET holder = excluded.holder, epoch = greatest(lease.epoch, %(above)s) + 1, successor = '',

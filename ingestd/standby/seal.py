@@ -17,11 +17,11 @@ _LEVEL = 1
 
 
 class UnreadableObject(IngestdError):
-    """A stored object is damaged, or was written with another key; the sentence says so."""
+    """A stored object is damaged, or was written with another key; the sentence says which."""
 
 
 class Seal:
-    """``key``: 32 bytes; None: objects are not encrypted. An object is bound to its name.
+    """Compresses and encrypts objects. ``key``: 32 bytes; None: no encryption. A key binds an object to its name.
 
     Raises:
         ConfigurationError: the library of the encryption is not installed.
@@ -29,7 +29,7 @@ class Seal:
 
     def __init__(self, key: bytes | None) -> None:
         self._cipher = _cipher(key) if key is not None else None
-        # The names of the blocks must not show without the key whether one of them has a known content.
+        # The digests are keyed, so that the name of a block does not reveal to others whether it has a known content.
         self._naming = hashlib.blake2b(key, person=b"ingestd-names").digest() if key is not None else b""
 
     def digest(self, data: bytes) -> str:
@@ -37,7 +37,7 @@ class Seal:
         return hashlib.blake2b(data, key=self._naming, digest_size=24).hexdigest()
 
     def close(self, name: str, data: bytes) -> bytes:
-        """Return what is stored under ``name``."""
+        """Return the bytes to store under ``name``."""
         packed = zlib.compress(data, _LEVEL)
         if self._cipher is None:
             return _PLAIN + packed
@@ -49,7 +49,7 @@ class Seal:
         """Return the content of an object with at most ``most`` bytes.
 
         Raises:
-            UnreadableObject: it is damaged, or another key was used.
+            UnreadableObject: the object is damaged, or was written with another key.
         """
         kind, packed = stored[:1], stored[1:]
         if (kind == _SEALED) is not (self._cipher is not None) or kind not in {_PLAIN, _SEALED}:

@@ -22,16 +22,16 @@ class ServiceLeases:
 
     @property
     def shown(self) -> str:
-        """The service, for people."""
+        """The service, for messages."""
         return f"The service at {self._client.address}"
 
     async def are_offered(self, writer: str) -> bool:
         """Return whether the service has leases.
 
-        If a proxy responds instead, that does not prove that the service has no leases.
+        The response of a proxy does not prove that the service has no leases.
 
         Raises:
-            LeaseUnavailable: that is not known now.
+            LeaseUnavailable: it is not known now.
         """
         return await self._find(writer) is not None
 

@@ -1,9 +1,9 @@
-"""Shipments: copies of the state file in a place that survives its host.
+"""Shipments: copies of the state file in a place that survives the loss of the host.
 
-A copy is divided into blocks, which are stored under the digests of their content. So only blocks that have changed are stored
-again. A manifest lists the blocks of a copy, and is stored last: a shipment without it does not exist. Each epoch has its own
-names, so a deposed daemon that still runs can neither replace nor delete objects of its successor. The manifests are in a
-separate folder, so that a search for the newest manifest lists only a small number of names.
+A copy is divided into blocks, which are stored under the digests of their content. So only changed blocks are stored again. A
+manifest lists the blocks of a copy. It is stored last: a shipment without a manifest does not exist. Each epoch has its own
+names, so a former active daemon that still runs can neither replace nor delete objects of its successor. The manifests are in
+a separate folder, so that a search for the newest manifest lists only a small number of names.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ingestd.standby.seal import Seal, UnreadableObject
 BLOCK_BYTES = 256 << 10
 _MANIFEST_BYTES = 32 << 20
 _TOGETHER = 8
-"""Requests that run at the same time."""
+"""The number of requests that run at the same time."""
 _MANIFESTS = "manifests"
 _NAME = re.compile(rf"(?:{_MANIFESTS}/)?(?P<epoch>[0-9]{{18}})[/.].+")
-"""Of a manifest or a block."""
+"""The name of a manifest or a block."""
 
 
 class ShipmentManifest(msgspec.Struct, frozen=True, kw_only=True):
     """A shipment.
 
-    ``at``: the time of the service just after the copy was made, in seconds since the epoch. ``size``: bytes of the copy;
-    ``sha256``: its digest. ``pipelines``: their names.
+    ``at``: the time of the service just before the copy was made, in seconds since the epoch. ``size`` and ``sha256``: the
+    bytes and the digest of the copy. ``pipelines``: the names of the pipelines.
     """
 
     epoch: int
@@ -51,7 +51,7 @@ class ShippingStopped(Exception):
 
 
 class Shipments:
-    """The shipments in a place. ``keep``: how many remain. All methods block and belong to one thread at a time.
+    """The shipments in a place. ``keep``: how many are kept. All methods block; only one thread at a time may call them.
 
     ``on_unusable`` is called with a sentence for each shipment that can't be restored.
     """
@@ -64,7 +64,7 @@ class Shipments:
         self._stored: set[str] = set()
         """The blocks that this process has stored and verified."""
         self._kept: dict[str, tuple[str, ...]] = {}
-        """The blocks of the shipments of this process that remain, by the name of the manifest."""
+        """The blocks of this process's remaining shipments, by the name of the manifest."""
         self._read: dict[str, ShipmentManifest | None] = {}
         """The manifests that `newest` has read and that remain; None: the manifest can't be used."""
         self._is_alone = False
@@ -73,10 +73,10 @@ class Shipments:
     def ship(
         self, file: Path, *, epoch: int, number: int, at: float, pipelines: Iterable[str], may_write: Callable[[], bool]
     ) -> ShipmentManifest:
-        """Store a copy of the state file, verify it, and delete shipments beyond the number that is kept.
+        """Store a copy of the state file, verify it, and delete the oldest shipments beyond `keep`.
 
         Raises:
-            PlaceUnavailable: it can't be stored now.
+            PlaceUnavailable: the copy can't be stored now.
             ShippingStopped: ``may_write`` returned False.
         """
         whole, blocks = hashlib.sha256(), list[str]()
@@ -116,7 +116,7 @@ class Shipments:
             raise PlaceUnavailable(f"{self.place.shown} does not return the content that was stored as {name}.")
 
     def _superfluous(self, epoch: int) -> Iterator[str]:
-        """Yield the objects to delete: manifests first, so that none of them names a deleted block."""
+        """Yield the objects to delete: manifests first, so that no manifest names a deleted block."""
         if len(self._kept) < self._keep:
             return
         if not self._is_alone:
@@ -150,7 +150,7 @@ class Shipments:
         try:
             stored = self.place.get(name)
             if stored is None:
-                return None  # deleted since the list was made
+                return None  # deleted after the names were listed
             return msgspec.json.decode(self._seal.open(name, stored, most=_MANIFEST_BYTES), type=ShipmentManifest)
         except (UnreadableObject, msgspec.DecodeError) as error:
             self._on_unusable(f"The shipment {name} can't be used: {error}")
@@ -159,9 +159,9 @@ class Shipments:
     def fetch(
         self, target: Path, *, accepts: Callable[[ShipmentManifest], None] = lambda _: None
     ) -> ShipmentManifest | None:
-        """Write the newest shipment that is whole to the file ``target``; return None if there is none.
+        """Write the newest complete shipment to the file ``target``; return its manifest, or None if there is none.
 
-        ``accepts`` may raise for a manifest.
+        ``accepts`` may raise an exception to refuse a manifest.
 
         Raises:
             PlaceUnavailable: the place can't be read now.

@@ -1,4 +1,4 @@
-"""The part of one host: it waits, takes over with the newest shipment, ships its state, and leaves."""
+"""One host of a configuration: it waits, takes over with the newest shipment, ships its state, and releases the lease."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from ingestd.telemetry.catalogue.standby import (
 from ingestd.wire.writer import Writer
 
 FIRST_EPOCH = 2
-"""The epoch of the first lease. All other hosts get the state file of its holder. A daemon without a lease has the epoch 1."""
+"""The epoch of the first lease; other hosts get the state file of its holder. A daemon without a lease has the epoch 1."""
 
 _LOOK_SECONDS = 2.5
-"""The longest interval between two looks at the lease of another process."""
+"""The longest interval between two checks of another process's lease."""
 _SOON_SECONDS = 10.0
 """How long a command waits for the shipment of its changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFiles:
-    """The state file of this host with its kept files.
+    """The state file of this host, and the functions that copy and replace it together with its kept files.
 
-    ``back_up`` copies it to a new file, ``restore`` replaces it by such a file.
+    ``back_up`` copies it to a new file. ``restore`` replaces it by such a copy, and returns the path of the former state file.
     """
 
     state: Path
@@ -60,12 +60,12 @@ class StateFiles:
 
 
 class Standby:
-    """One host of a configuration with several daemons, one of them active.
+    """One host of a configuration with several daemons. Only one daemon is active.
 
     Await `run_until_active`, then `keep` while the daemon runs, and `leave` after its state file is closed. ``make_lease`` gets
-    the identity of all hosts and the record of this one. ``choose_lease`` gets the name of the writer, and decides where its
-    lease is; it may raise `LeaseUnavailable`. ``prepare`` is called once, while another daemon is active. It does work that
-    would delay a take-over.
+    the identity of all hosts and the record of this host. ``choose_lease`` gets the name of the writer, and returns where its
+    lease is stored; it may raise `LeaseUnavailable`. ``prepare`` is called once, while another daemon is active. It does work
+    that would otherwise delay a take-over.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Standby:
     # ------------------------------------------------------------------------------------------------ standby
 
     async def run_until_active(self) -> None:
-        """Wait for the lease, take it, and restore the newest shipment, unless the state file is newer. Cancel it to stop.
+        """Wait for the lease, take it, and restore the newest shipment, unless the state file is newer. Can be cancelled.
 
         Raises:
             ConfigurationError: the service has no leases, or the shipments are of another configuration.
@@ -169,7 +169,7 @@ class Standby:
         return found
 
     def _note_failure(self, error: IngestdError | OSError) -> None:
-        """Report the first of several failures of the place, or of the service that may have the lease."""
+        """Report the first of consecutive failures of the place, or of the service that may have the lease."""
         sentence = str(error)
         if not self._newest_failure:
             is_about_lease = isinstance(error, LeaseUnavailable)
@@ -207,7 +207,7 @@ class Standby:
         return f"shipment {found.number} of epoch {found.epoch}, {moment(found.at)}" if found is not None else ""
 
     def _is_newest_here(self, epoch: int) -> bool:
-        """Return whether the state file is the newest: no other host was active since, and the file is not an older copy."""
+        """Return whether the state file is the newest: no other host was active later, and the file is not an older copy."""
         record = self._record
         if record.epoch != epoch - 1 or not state_exists(self._files.state):
             return False
@@ -232,7 +232,7 @@ class Standby:
             found = self._shipments.fetch(target, accepts=check)
             if found is not None:
                 replaced = self._files.restore(target)
-                if replaced is not None and self._record.epoch:  # else it was never one of these hosts
+                if replaced is not None and self._record.epoch:  # epoch 0: never active, so the former file is kept
                     replaced.unlink(missing_ok=True)
         except OSError as error:
             raise unopenable(error, target) from error
@@ -255,17 +255,17 @@ class Standby:
 
     @property
     def restored_at(self) -> float | None:
-        """The time of the service up to which the state file knows all sent entries; None: it knows everything."""
+        """The time of the service up to which the state file has all sent entries; None: it has all of them."""
         return self._record.restored_at
 
     def close_sinks(self, sinks: Iterable[SinkAddress]) -> None:
-        """Close the sinks of the configuration, if the state file may not know all sent entries."""
+        """Close the sinks of the configuration, if the state file may lack sent entries."""
         self._shipped = frozenset()
         if self._record.restored_at is not None:
             self.gate = SinkGate(sinks)
 
     async def note_opened(self) -> None:
-        """Remember that every sink was compared, after the last one was."""
+        """After the last sink was compared, record that the state file has all sent entries."""
         if not self.gate.closed and self._record.restored_at is not None:
             await asyncio.to_thread(self._keep_record, restored_at=None)
             self._emit(SinksReadBack(seconds=round(time.monotonic() - self._began, 3)))
@@ -345,7 +345,7 @@ class Standby:
             copy.unlink(missing_ok=True)
 
     async def leave(self) -> None:
-        """Ship the closed state file, and release the lease, unless it is lost. After a step-down, wait for the next holder."""
+        """Ship the closed state file and release the lease, unless it is lost. After a step-down, wait for the next holder."""
         lease = self._held()
         if not lease.lost:
             await self.ship()
@@ -392,7 +392,7 @@ class Standby:
 
 
 def remove_leftovers(state: Path) -> None:
-    """Delete the copies that a killed process left beside a state file."""
+    """Delete the copies that a killed process left in the folder of a state file."""
     for end in ("shipping", "shipment"):
         with suppress(FileNotFoundError):
             state.with_name(f".{state.name}.{end}").unlink()

@@ -16,8 +16,8 @@ class StandbyStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     ``holder``: the host that holds the lease; ``here``: this host. ``lease_seconds``: the time until the lease ends.
     ``lease_store``: where the lease is stored. ``shipped_at``: the time of the newest shipment in seconds since the epoch, None
-    if there is none; ``shipment_age``: its age. ``waiting_sinks``: sinks that get no entries before their sources are read.
-    ``failures``: sentences on present failures.
+    if there is none; ``shipment_age``: its age in seconds. ``waiting_sinks``: sinks that get no entries before their sources
+    are read. ``failures``: sentences about present failures.
     """
 
     role: Role

@@ -17,29 +17,29 @@ from ingestd.process.logs import complete_configuration
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of all events. The name of a subclass is in the past tense; its docstring says when it is emitted.
+    """The base of all events. The name of a subclass is in the past tense; its docstring states when the event is emitted.
 
-    Every command imports all events. A struct class is created forty times faster than a dataclass, for which Python compiles
-    code.
+    Events are structs, because every command imports all events, and a struct class is created forty times faster than a
+    dataclass.
     """
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "info"
 
 
 class DebugEvent(Event, frozen=True, kw_only=True):
-    """An event for the search of a fault."""
+    """An event for troubleshooting."""
 
     level = "debug"
 
 
 class WarningEvent(Event, frozen=True, kw_only=True):
-    """An event that an operator should know."""
+    """An event that an operator should know about."""
 
     level = "warning"
 
 
 class ErrorEvent(Event, frozen=True, kw_only=True):
-    """An event that needs an operator."""
+    """An event that needs the attention of an operator."""
 
     level = "error"
 
@@ -48,7 +48,7 @@ Emit: TypeAlias = Callable[[Event], None]
 
 
 def event_name(kind: type[Event]) -> str:
-    """Return the name in the log: ``batch_committed`` for ``BatchCommitted``."""
+    """Return the event's name in the log: ``batch_committed`` for ``BatchCommitted``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).lower()
 
 

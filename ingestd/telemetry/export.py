@@ -1,4 +1,4 @@
-"""Export of spans and log records to a collector of OpenTelemetry, if its standard environment variables ask for it."""
+"""Export of spans and log records to a collector of OpenTelemetry, if the standard environment variables request it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNALS: tuple[Signal, ...] = ("traces", "logs")
 
 
 def requested_signals(environment: Mapping[str, str]) -> frozenset[Signal]:
-    """Return what the variables of OpenTelemetry request; nothing without the endpoint of a collector."""
+    """Return the signals that the variables of OpenTelemetry request; none without the endpoint of a collector."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return frozenset()
     return frozenset(
@@ -55,10 +55,10 @@ DROPPED = DroppedItems()
 
 @contextmanager
 def exported_telemetry(emit: Emit) -> Iterator[Emit]:
-    """Yield ``emit``, which also exports if the environment requests it. `configure_logs` must have been called.
+    """Yield a function that calls ``emit``, and exports the event if the environment requests it.
 
-    An export never waits for the collector: items that it does not accept are dropped and counted (`DROPPED`). The
-    end of the block waits for the last items for at most ``CLOSE_SECONDS`` of `ingestd.telemetry.otlp`.
+    Call `configure_logs` before. An export never waits for the collector: items that it does not accept are dropped and counted
+    (`DROPPED`). The end of the block waits at most ``CLOSE_SECONDS`` of `ingestd.telemetry.otlp` for the last items.
     """
     signals = requested_signals(os.environ)
     if not signals:
@@ -66,7 +66,7 @@ def exported_telemetry(emit: Emit) -> Iterator[Emit]:
         return
     mask_secrets(_header_values(os.environ))
     try:
-        from ingestd.telemetry.otlp import OtlpExport  # noqa: PLC0415 - nothing of OpenTelemetry is imported otherwise
+        from ingestd.telemetry.otlp import OtlpExport  # noqa: PLC0415 - imports OpenTelemetry
     except ModuleNotFoundError as error:
         sentence = (
             f"Nothing is exported to the collector, because the module {error.name} is missing. "
@@ -96,4 +96,4 @@ def _header_values(environment: Mapping[str, str]) -> Iterator[str]:
             for pair in text.split(","):
                 value = unquote(pair.partition("=")[2]).strip()
                 yield value
-                yield value.rpartition(" ")[2]  # of "Bearer …"
+                yield value.rpartition(" ")[2]  # the token after "Bearer"

@@ -1,4 +1,4 @@
-"""OTLP/HTTP by the SDK of OpenTelemetry. The only module that imports it; `export` imports this one if it is needed."""
+"""Export by OTLP/HTTP. Only this module imports the SDK of OpenTelemetry; `export` imports this module if it is needed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionUnchanged
 from ingestd.telemetry.event import Emit, Event
 
 CLOSE_SECONDS = 1.0
-"""How long the end of the process may be delayed by a collector that does not respond."""
+"""The longest delay of the process's end by a collector that does not respond."""
 
 QUEUE_ITEMS = 2048
-"""Spans, and log records, that wait for the collector. Further ones are dropped."""
+"""The maximum number of spans, and of log records, that wait for the collector. Further items are dropped."""
 
 OnDropped: TypeAlias = Callable[[Signal, int], None]
 
@@ -45,7 +45,7 @@ _OWN_LIBRARIES = ("opentelemetry", "urllib3")
 
 
 class _CountedExporter:
-    """Passes batches to an exporter of the SDK, admits a bounded number of items, and counts those that are dropped."""
+    """Passes batches to an exporter of the SDK, admits a limited number of items, and counts the dropped items."""
 
     def __init__(self, signal: Signal, exporter: Any, on_dropped: OnDropped, emit: Emit) -> None:
         self._signal = signal
@@ -66,13 +66,13 @@ class _CountedExporter:
         return False
 
     def drop_waiting(self) -> None:
-        """Count the items that were admitted and not exported. To be called at the end."""
+        """Count the items that were admitted but not exported as dropped. Call this at the end."""
         with self._guard:
             waiting, self._waiting = self._waiting, 0
         self._on_dropped(self._signal, waiting)
 
     def export(self, batch: Sequence[Any]) -> Any:
-        """Export a batch; the SDK calls it in a thread of its own."""
+        """Export a batch; the SDK calls this method in a separate thread."""
         result = self._exporter.export(batch)
         failed = result.name != "SUCCESS"
         with self._guard:
@@ -81,7 +81,7 @@ class _CountedExporter:
             self._on_dropped(self._signal, len(batch))
         if failed and not self._fails:
             sentence = (
-                f"The collector of OpenTelemetry did not accept {self._signal}. They are dropped until it does. "
+                f"The collector of OpenTelemetry did not accept {self._signal}. Until it accepts them, they are dropped. "
                 "Check the variables OTEL_EXPORTER_OTLP_… and the collector."
             )
             self._emit(TelemetryFailed(signal=self._signal, sentence=sentence))
@@ -95,19 +95,19 @@ class _CountedExporter:
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
-        """Do nothing: batches are exported when they arrive."""
+        """Flush the exporter. This class holds no batches, because it exports them when they arrive."""
         return bool(self._exporter.force_flush(timeout_millis))
 
 
 class OtlpExport:
     """Exports readings and requests as spans, and lines of the log as log records. Thread-safe, and never waits.
 
-    ``on_dropped`` receives the numbers of dropped items. ``emit`` is called when a collector begins or ends to refuse.
+    ``on_dropped`` receives the numbers of dropped items. ``emit`` is called when a collector begins or stops refusing items.
     Addresses, headers, time limits and sampling come from the standard variables of OpenTelemetry.
     """
 
     def __init__(self, signals: Collection[Signal], on_dropped: OnDropped, emit: Emit) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # a line for each attempt; `emit` has one
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it logs every attempt; `emit` reports one
         named = Resource.create({"service.name": "ingestd", "service.version": version("ingestd")})
         resource = named.merge(OTELResourceDetector().detect())
         self._closes: list[Callable[[], None]] = []
@@ -159,7 +159,7 @@ class OtlpExport:
         *,
         parts: Mapping[str, float] = _NO_PARTS,
     ) -> None:
-        """Add a span that ends now. ``parts``: spans inside of it by name, one after the other, with their seconds."""
+        """Add a span that ends now. ``parts``: the names and seconds of consecutive spans inside this span."""
         exporter = self._exporters.get("traces")
         if exporter is None:
             return
@@ -200,7 +200,7 @@ class OtlpExport:
         )
 
     def close(self) -> None:
-        """Export the waiting items, for at most ``CLOSE_SECONDS``, and count the rest as dropped."""
+        """Export the waiting items, for at most ``CLOSE_SECONDS``, and count the remaining items as dropped."""
         threads = [threading.Thread(target=close, name="end of the export", daemon=True) for close in self._closes]
         end = time.monotonic() + CLOSE_SECONDS
         for thread in threads:

@@ -1,4 +1,4 @@
-"""Numbers and durations of requests, for metrics."""
+"""Counts and durations of requests, for metrics."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections import Counter
 
 REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper bounds of the classes of durations."""
+"""The upper bounds of the buckets for durations."""
 
 
 class Durations:
-    """How many durations are in each class; ``counts`` has one more class than ``bounds``, for longer ones."""
+    """A histogram of durations. ``counts`` has one more bucket than ``bounds``, for durations above the last bound."""
 
     __slots__ = ("bounds", "counts", "seconds")
 
@@ -35,10 +35,10 @@ class Durations:
 
 
 class RequestCounts:
-    """Counts responses of one client by the names of operations and outcomes. Written in one thread, read in any.
+    """Counts responses of one client by the names of operations and outcomes. Written in one thread, read in any thread.
 
-    ``key_expires_at``: when the API key ends, by the last response of the service, in seconds since the epoch; None: not within
-    30 days, or the service does not announce it.
+    ``key_expires_at``: when the API key expires, by the last response of the service, in seconds since the epoch. None: not
+    within 30 days, or the service does not announce it.
     """
 
     def __init__(self) -> None:
@@ -47,6 +47,6 @@ class RequestCounts:
         self.key_expires_at: float | None = None
 
     def add(self, operation: str, outcome: str, seconds: float) -> None:
-        """Count a response, or the error instead of one."""
+        """Count a response, or an error instead of a response."""
         self.outcomes[operation, outcome] += 1
         self.durations.add(seconds)

@@ -1,6 +1,6 @@
-"""Logs the readings of a partition that is read often once a minute, as a sum.
+"""Sums the readings of partitions that are read often, and logs each sum once a minute.
 
-A subscription is read whenever something changes, which can be four times a second. Each reading would be two lines.
+A subscription is read whenever something changes, which can be four times a second. Without sums, each reading is two lines.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionReadings, PartitionSettled
+from ingestd.telemetry.catalogue.intake import PartitionAcknowledged, PartitionRead, PartitionReadings
 from ingestd.telemetry.event import Emit, Event
 
 SECONDS = 60.0
 OFTEN = 10
-"""After this number of readings in a minute, further readings are summed. The readings of later minutes are summed, too, while
-there are more than this number."""
+"""After this number of readings in a minute, further readings are summed. After such a minute, all readings of the next minute
+are summed."""
 
 _COUNTS = ("records", "created", "updated", "unchanged", "removed", "rejected", "valueless")
 _PRUNED_ABOVE = 1000
@@ -29,7 +29,7 @@ _Key: TypeAlias = tuple[str, str]
 
 
 class _Minute(msgspec.Struct):
-    """The readings of a partition since ``began``. ``sums``: the readings that are not logged yet."""
+    """The readings of a partition since ``began``. ``sums``: the sums of the readings that are not logged yet."""
 
     began: float
     is_often: bool = False
@@ -52,7 +52,7 @@ class SummedReadings:
 
     def __call__(self, event: Event) -> None:
         """Log an event, or add it to the sum of its partition."""
-        if isinstance(event, PartitionRead | PartitionSettled) and self._add(event):
+        if isinstance(event, PartitionRead | PartitionAcknowledged) and self._add(event):
             return
         self._log(event)
 
@@ -66,7 +66,7 @@ class SummedReadings:
         for line in lines:
             self._log(line)
 
-    def _add(self, event: PartitionRead | PartitionSettled) -> bool:
+    def _add(self, event: PartitionRead | PartitionAcknowledged) -> bool:
         key = (event.pipeline, event.partition)
         with self._guard:
             one = self._minutes.get(key)
@@ -86,7 +86,7 @@ class SummedReadings:
         return is_summed
 
     def _end(self, key: _Key, one: _Minute) -> list[PartitionReadings]:
-        """End a minute and return its line, if it has one."""
+        """End a minute and return its event, if it has summed readings."""
         if one.readings > OFTEN:
             self._minutes[key] = _Minute(began=self._clock(), is_often=True)
         else:
@@ -99,7 +99,7 @@ class SummedReadings:
 
 @contextmanager
 def summed_readings(log: Emit) -> Iterator[Emit]:
-    """Yield ``log`` with sums of frequent readings, which a thread logs at the end of each minute, and the end of the block."""
+    """Yield a `SummedReadings` for ``log``. A thread logs its sums each minute; all sums are logged at the end of the block."""
     summed = SummedReadings(log)
     ended = threading.Event()
 

@@ -1,5 +1,5 @@
-"""The listener of `ingestd run`: metrics, health and the page, if ``listen`` is configured.
+"""The listener of `ingestd run`: metrics, health and the pages, if ``listen`` is configured.
 
-`server` accepts connections and bounds them, `access` decides which requests are accepted, and `application` finds the handler of
-a path. Handlers return values; they read through the functions that the commands use.
+`server` accepts connections and limits them, `access` decides which requests are accepted, and `application` finds the handler
+of a path. Handlers return values, and read with the same functions as the commands.
 """

@@ -1,4 +1,4 @@
-"""Which requests the listener accepts: by the name of the host, the token, and the page that sent a form."""
+"""The rules for accepted requests: the name of the host, the token, and the page that sent a form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?
 
 
 class AccessRules:
-    """The rules of one listener. ``token`` None: requests need none. ``hosts``: accepted names besides IP addresses."""
+    """The rules of one listener. ``token`` None: no token is needed. ``hosts``: accepted names, in addition to IP addresses."""
 
     def __init__(self, *, token: str | None, hosts: Collection[str] = ()) -> None:
         self._token = token.encode() if token is not None else None
@@ -39,9 +39,9 @@ class AccessRules:
         return None
 
     def _accepts_host(self, host: str) -> bool:
-        """Return True unless a foreign name may lead here: a page of another site can point its own name to any address.
+        """Return True if the host is an accepted name or an IP address.
 
-        No other site owns an IP address, so such a host is always accepted.
+        Other names are refused, because another site can let its own name resolve to this address (DNS rebinding).
         """
         match = _HOST.fullmatch(host)
         if match is None:
@@ -69,7 +69,7 @@ class AccessRules:
 
 
 def _is_same_origin(request: WebRequest) -> bool:
-    """Return True if a browser states that one of our pages sent the request. Each browser sends ``Origin`` with a POST."""
+    """Return True if the browser reports that a page of this listener sent the form. Browsers send ``Origin`` with a POST."""
     try:
         origin = urlsplit(request.headers.get("origin", ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The paths of the listener."""
+"""The paths of the listener, and the construction of its parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ingestd.web.site import Site
 
 
 class WebApplication:
-    """Responds to the requests of one listener. ``read`` collects the present levels. ``site`` has the pages."""
+    """Responds to the requests of one listener. ``read`` collects the current gauges. ``site`` has the pages."""
 
     def __init__(self, settings: ListenSettings, *, read: Callable[[], Awaitable[DaemonLevels]], site: Site) -> None:
         token = settings.token.get_secret_value() if settings.token is not None else None
@@ -88,7 +88,7 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
 
 @contextmanager
 def _threads(name: str, count: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield threads of the listener only, so that its slow readers delay nothing else. A hanging one does not delay the end."""
+    """Yield threads only for the listener, so that its slow reads delay no other work. A hanging thread delays no shutdown."""
     executor = ThreadPoolExecutor(count, thread_name_prefix=name)
     try:
         yield executor

@@ -1,4 +1,4 @@
-"""Conditions that need a person, of all pipelines, each with the command and the action that handles it."""
+"""Conditions of pipelines that need a person, each with the command and the action that handles it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ingestd.core.pipeline_state import SEVERITY, Cause, PipelineState, State, S
 from ingestd.mirror.port import HeldRun
 
 NEEDS_A_PERSON: Final = SEVERITY["held"]
-"""The least severity of a state that needs a person."""
+"""The lowest severity of a state that needs a person."""
 MOST: Final = 12
-"""The number of conditions that the overview lists at most."""
+"""The maximum number of conditions that the overview lists."""
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """A condition of one pipeline, or of several pipelines with the same reason.
 
-    ``id``: the id of its element. ``command`` handles it or shows more; ``verb`` is the action of the pipeline's page that does
-    the same (empty: none), and ``link`` leads to the page that does. ``label``: the text of the button or the link.
+    ``id``: the id of the HTML element. ``command`` handles the condition or shows more. ``verb``: the action of the pipeline's
+    page that does the same, or empty. ``link``: the page for it, or empty. ``label``: the text of the button or the link.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 def find_attention(states: Sequence[PipelineState], held: Sequence[HeldRun]) -> list[Attention]:
     """Return the conditions that need a person, the most severe first.
 
-    ``held``: the held runs; each is one condition. An outage of several pipelines with one reason is one condition.
+    ``held``: the held runs; each is one condition. An outage of several pipelines with the same reason is one condition.
     """
     together: dict[StateReason, list[PipelineState]] = {}
     found: list[Attention] = []
@@ -110,7 +110,7 @@ def _of_pipeline(name: str, reason: StateReason) -> Attention:
 
 
 def count_states(states: Sequence[PipelineState]) -> Iterator[tuple[State, int]]:
-    """Yield each state that a pipeline has, with the number of these pipelines, the most severe first."""
+    """Yield the states that pipelines have, most severe first, with the number of pipelines in each state."""
     for state in sorted(SEVERITY, key=lambda one: -SEVERITY[one]):
         if count := sum(one.state == state for one in states):
             yield state, count

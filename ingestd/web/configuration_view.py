@@ -1,4 +1,4 @@
-"""The configuration as the page shows it: the settings in use without secrets, and the mistakes of the file on disk."""
+"""The content of the configuration page: the settings in use without secrets, and the mistakes of the file on disk."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ingestd.process.redaction import MASK, redact
 from ingestd.settings.model import Settings
 
 _QUERY = re.compile(r"(://(?:(?!://)[^\s?#])*+\?)[^\s#]+")
-"""The query of an address, which some services authenticate a client by; `docs/http.md` promises that it is not shown."""
+"""The query of an address. It may contain credentials, so `docs/http.md` promises that it is not shown."""
 
 
 class SettingGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings below one key of the file, or of one pipeline. ``values``: texts by the path of their key."""
+    """The general settings, or the settings of one pipeline. ``values``: the values as text, by the path of their key."""
 
     name: str
     values: Mapping[str, str]
 
 
 class FileState(msgspec.Struct, frozen=True, kw_only=True):
-    """The present configuration file.
+    """The configuration file on disk.
 
-    ``mistakes``: with any of them, a reload changes nothing. ``sentences``: the results of the check for a file without
-    mistakes, unusual settings first. ``changes``: the changes of a reload; None with mistakes.
+    ``mistakes``: if there are any, a reload changes nothing. ``sentences``: the results of the check of a file without
+    mistakes, unusual settings first. ``changes``: the changes of a reload; None for a file with mistakes.
     """
 
     mistakes: tuple[Mistake, ...] = ()
@@ -47,7 +47,7 @@ class FileState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def file_state(running: Configuration) -> FileState:
-    """Read the file of the configuration in use again, and compare the two. Blocks."""
+    """Read the configuration file again, and compare it with the configuration in use. Blocks."""
     try:
         found = read_again(running)
         check_unchangeable(running, found)
@@ -66,11 +66,11 @@ def file_state(running: Configuration) -> FileState:
 
 
 def setting_groups(settings: Settings) -> list[SettingGroup]:
-    """Return the settings that the file or a default gives a value, without secrets.
+    """Return the settings that have a value from the file or a default, without secrets.
 
-    A secret is masked by its type, by the name of its field, or because it is known (`ingestd.process.redaction`).
+    A text is masked if its type, the name of its field, or the list of known secrets (`ingestd.process.redaction`) says so.
     """
-    # Parts of a pipeline are notations in the model and values after its validation; each is shown with the value in use.
+    # The model declares some parts of a pipeline as notations; validation replaces them by values, which are shown.
     found = redact(settings.model_dump(mode="python", warnings=False))
     if not isinstance(found, dict):
         raise TypeError(f"the settings are shown as {type(found).__name__}")
@@ -80,13 +80,13 @@ def setting_groups(settings: Settings) -> list[SettingGroup]:
 
 
 def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each value; empty ones are left out."""
+    """Yield the path and the text of each value; empty values are omitted."""
     match value:
         case None | "" | []:
             return
         case dict():
             for name, item in value.items():
-                # The options of a connector are beside its name in the file.
+                # In the file, the options of a connector are at the same level as its name.
                 inner = path if name == "options" else f"{path}.{name}" if path else name
                 yield from _flat(item, inner)
         case list() if all(not isinstance(item, dict | list) for item in value):

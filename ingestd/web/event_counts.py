@@ -1,4 +1,4 @@
-"""EventTotals of events since the start of the process, for metrics."""
+"""Counts of events since the start of the process, for metrics and pages."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import msgspec
 
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry import Event
-from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesDelivered, EntriesParked
+from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesDelivered, EntriesRejected
 from ingestd.telemetry.catalogue.intake import (
-    PartitionParked,
     PartitionRead,
+    PartitionRejected,
     PartitionUnchanged,
-    RecordsParked,
+    RecordsRejected,
     RunHeld,
 )
 from ingestd.telemetry.request_counts import Durations
 
 RUN_SECONDS = (0.1, 1.0, 10.0, 60.0, 600.0)
-"""Upper bounds of the classes of run durations."""
+"""The upper bounds of the histogram buckets of run durations, in seconds."""
 
 
 class EventTotals(msgspec.Struct, kw_only=True):
-    """``runs`` by pipeline and result, ``records`` by pipeline, ``entries`` by pipeline and change, the rest by sink."""
+    """Counts by pipeline (``runs`` also by result, ``entries`` by change); by sink: ``delivered``, ``refused``, ``retries``."""
 
     runs: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
     run_durations: dict[str, Durations] = msgspec.field(default_factory=dict)
@@ -45,11 +45,11 @@ PERIOD_SECONDS = 1_800
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
-    """The work for a pipeline in each of the last `PERIODS`, the present one last.
+    """The work for a pipeline in each of the last `PERIODS` periods; the current period is last.
 
-    ``records`` were read, and ``rejected`` of them were rejected. ``entries`` were created, updated or removed in the mirror, and
-    ``delivered`` to the sink, which other pipelines may write too. ``hours``: the time over which they were counted; less than 24
-    after a start.
+    ``records``: records that were read. ``rejected``: records that were rejected. ``entries``: entries that were created,
+    updated or removed in the mirror. ``delivered``: entries that any pipeline delivered to the sink. ``hours``: the duration of
+    all periods; less than 24 after a start.
     """
 
     records: Sequence[int]
@@ -60,7 +60,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventCounts:
-    """EventTotals events. Thread-safe. ``changes`` is notified of each event. ``clock`` returns monotonic seconds."""
+    """Counts events. Thread-safe. ``changes`` is notified of each event. ``clock`` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -117,11 +117,11 @@ class EventCounts:
                     counts.entries[event.pipeline, change] += getattr(event, change)
             case RunHeld():
                 counts.runs[event.pipeline, "held"] += 1
-            case PartitionParked():
+            case PartitionRejected():
                 counts.runs[event.pipeline, "failed"] += 1
-            case RecordsParked():
+            case RecordsRejected():
                 counts.records_rejected[event.pipeline] += event.records
-            case EntriesParked():
+            case EntriesRejected():
                 counts.refused[event.sink] += event.entries
             case DeliveryDelayed() | DeliveryPaused():
                 counts.retries[event.sink] += 1
@@ -136,7 +136,7 @@ class EventCounts:
 
 
 def _work(event: Event) -> Iterator[tuple[str, str, int]]:
-    """Yield what an event adds to the work of the last 24 hours: the kind, the pipeline or sink, and the count."""
+    """Yield what an event adds to the work of the last 24 hours: the kind of work, the pipeline or sink, and the count."""
     match event:
         case EntriesDelivered():
             yield "delivered", event.sink, event.entries

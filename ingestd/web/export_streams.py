@@ -1,4 +1,4 @@
-"""Exports as streams: a page is read in a thread when the client has accepted the page before it."""
+"""Exports as streams: a page is read in a thread after the client has accepted the previous page."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Stream = Callable[[], AsyncGenerator[bytes, None]]
 
 
 class ExportStreams:
-    """Streams of exports. ``in_thread`` runs the reading of a page.
+    """Streams of exports. ``in_thread`` runs a call that reads a page.
 
-    Between two pages an export has no thread and no open file, so a slow client delays no other page. The server ends the
-    stream of a client that leaves or accepts nothing.
+    Between two pages, an export has no thread and no open file, so a slow client delays no other page. If a client leaves or
+    accepts no data, the server ends its stream.
     """
 
     def __init__(self, in_thread: Callable[[Callable[[], str | None]], Awaitable[str | None]]) -> None:
@@ -26,14 +26,14 @@ class ExportStreams:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many exports are read or sent as are permitted."""
+        """Whether the maximum number of exports is being read or sent."""
         return self._running >= MAX_EXPORTS
 
     async def begin(self, export: RejectionExport) -> Stream:
-        """Read the beginning of an export and return a stream of the whole.
+        """Read the beginning of an export. Return a stream of the whole export.
 
         Raises:
-            IngestdError: as `RejectionExport.pages`.
+            IngestdError: see `RejectionExport.pages`.
         """
         pages = export.pages()
         with self._counted():
@@ -57,7 +57,7 @@ class ExportStreams:
             self._running -= 1
 
     async def _next(self, pages: Iterator[str]) -> str | None:
-        """Return the next page with text; None after the last one."""
+        """Return the next page with text; None after the last page."""
         text: str | None = ""
         while text == "":
             text = await self._in_thread(partial(next, pages, None))

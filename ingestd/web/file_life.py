@@ -1,4 +1,4 @@
-"""The life of a file or table, from the first time that its source named it to its archive, as the steps of its page."""
+"""The history of a file or table as steps for its page: from its first listing by the source until it is archived."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Stage: TypeAlias = Literal["done", "now", "problem"]
 
 
 class LifeStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step. ``at``: seconds since the epoch, None if it is not known.
+    """A step of the history. ``at``: seconds since the epoch; None if the time is not known.
 
-    ``stage``: ``now`` has not ended, and ``problem`` needs a person.
+    ``stage``: ``now``: the step has not ended. ``problem``: the step needs a person.
     """
 
     name: str
@@ -29,9 +29,9 @@ class LifeStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def life_of(found: PartitionExplanation, history: History | None, *, is_held: bool) -> list[LifeStep]:
-    """Return the steps, in the order in which they happened; the present one is the last.
+    """Return the steps in the order in which they happened; the last step is the current step.
 
-    ``is_held``: the last reading is held, and ``found.waiting`` says why.
+    ``is_held``: the last reading is held; ``found.waiting`` has the reason.
     """
     steps = sorted(_before_reading(history), key=lambda step: step.at or 0)
     waiting = LifeStep(
@@ -72,7 +72,7 @@ def _reading(history: History) -> Iterator[LifeStep]:
 
 
 def _after_reading(found: PartitionExplanation, history: History) -> Iterator[LifeStep]:
-    """Yield the delivery and where the file is now. A connector is notified once all is delivered or rejected."""
+    """Yield the delivery, and where the file is now. The source is notified when all entries are delivered or rejected."""
     acknowledged = history.acknowledged_at
     if acknowledged is not None and acknowledged < history.read_at:
         acknowledged = None  # this acknowledgement belongs to an earlier content

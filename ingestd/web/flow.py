@@ -1,4 +1,4 @@
-"""The flow of a pipeline from its source to its sink, as the steps that its page draws."""
+"""The flow of a pipeline from its source to its sink, as steps for the page of the pipeline."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ingestd.web.event_counts import Activity
 
 
 class FlowStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step of the flow: ``count`` of ``unit`` now, or in the last 24 hours if ``series`` has their half hours.
+    """A step of the flow. ``count``: the number of ``unit`` now; if there is a ``series``, the number in the last 24 hours.
 
-    ``per_hour``: their average per hour. ``is_at_least``: there are more than ``count``. ``problem`` (such as ``1 rejected``)
-    and ``link``, which shows it, are empty if there is none.
+    ``series``: the counts of the half hours. ``per_hour``: the average per hour. ``is_at_least``: the true number is larger
+    than ``count``. ``problem``: such as ``1 rejected``, or empty. ``link``: the page that shows the problem, or empty.
     """
 
     title: str
@@ -27,7 +27,7 @@ class FlowStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SHORTEST_HOURS = 0.5
-"""An average over less time would be a guess."""
+"""The minimum time for an average; an average over less time would be a guess."""
 
 
 def steps_of(
@@ -44,9 +44,9 @@ def steps_of(
 ) -> Iterator[FlowStep]:
     """Yield the steps: source, reading, mapping, delivery, sink.
 
-    ``partitions``: the files or tables that the source has had. ``waiting`` (files that are not read in their present state),
-    ``rejected``, ``held`` (runs) and ``pending`` (entries) are the present numbers; ``entries`` is the number of the sink up to
-    ``entries_at_most`` + 1.
+    ``partitions``: the number of files or tables that the source has had. The current numbers are ``waiting`` (files that are
+    not read in their current state), ``rejected``, ``held`` (runs) and ``pending`` (entries). ``entries``: the number of
+    entries of the sink, counted up to ``entries_at_most`` + 1.
     """
     page = f"/pipelines/{pipeline}"
     yield FlowStep(

@@ -1,4 +1,4 @@
-"""Actions of the page: which forms are accepted, and the sentence that their sender reads afterwards."""
+"""Actions of the pages: the check of a form, and the result that the next page shows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _RESULTS_AT_MOST = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
-    """The result of an action. ``is_done``: it was performed."""
+    """The result of an action. ``is_done``: the action was performed."""
 
     sentence: str
     is_done: bool
 
 
 class Forms:
-    """The token of the forms, new with each process, and the results of the last actions.
+    """The token of the forms, which each process creates, and the results of the last actions.
 
-    Another site can send a form, but can't read a page with the token.
+    Another site can send a form, but it can't read a page with the token.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Forms:
         return hmac.compare_digest(given.encode(), self.token.encode())
 
     def remember(self, result: ActionResult) -> str:
-        """Store the result of an action for the next page; return its number in the URL."""
+        """Store the result of an action for the next page. Return the result's number for the URL."""
         number = secrets.token_urlsafe(8)
         self._results[number] = result
         while len(self._results) > _RESULTS_AT_MOST:
@@ -48,5 +48,5 @@ class Forms:
         return number
 
     def result(self, number: str) -> ActionResult | None:
-        """Return the stored result, or nothing."""
+        """Return the stored result; None if there is none."""
         return self._results.get(number)

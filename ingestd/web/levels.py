@@ -1,4 +1,4 @@
-"""The present levels of a running daemon, for metrics and health."""
+"""The current gauges of a running daemon, for metrics and health."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ingestd.web.metrics import DaemonLevels
 
 
 async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executor) -> DaemonLevels:
-    """Collect the levels. Lanes belong to the event loop; the rest is read by a thread of ``executor``."""
+    """Collect the gauges. The lanes are read on the event loop, and all other facts in a thread of ``executor``."""
     lanes = assembly.dispatcher.report()
     limit = assembly.dispatcher.limiter.limit
     loop = asyncio.get_running_loop()
@@ -33,7 +33,7 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
             with damage_named(state):
                 stored = read_facts(mirror, rejected=mirror.rejected_by_pipeline(), runs=True)
         except MirrorError:
-            stored = None  # `check_readiness` reports it
+            stored = None  # `check_readiness` reports the failure
         configured = configuration.settings.pipelines
         return DaemonLevels(
             now=time.time(),
@@ -55,12 +55,11 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
 
 
 NOT_READY: Final = ("unavailable", "failed")
-"""The states of a pipeline that keep the daemon from being ready. A disabled pipeline does not, because a person disabled
-it."""
+"""The states of a pipeline that make the daemon not ready. ``disabled`` is no such state, because a person chose it."""
 
 
 class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``reasons``: why the daemon is not ready; empty if it is ready. ``pipelines``: the state of each."""
+    """Whether the daemon is ready. ``reasons``: why it is not ready, or empty. ``pipelines``: the state of each pipeline."""
 
     ready: bool
     reasons: tuple[str, ...]
@@ -85,5 +84,5 @@ def _reasons(levels: DaemonLevels) -> Iterator[str]:
             yield from (f"{one.name} is {why.state}: {why.sentence}" for why in one.reasons if why.state in NOT_READY)
     sinks = set(levels.pipelines.values())
     for lane in levels.lanes:
-        if lane.sentence and lane.sink not in sinks:  # of a pipeline that is no longer configured
+        if lane.sentence and lane.sink not in sinks:  # the lane of a pipeline that is no longer configured
             yield f"Delivery is blocked. {lane}"

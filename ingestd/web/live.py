@@ -1,4 +1,4 @@
-"""Server-sent events with the changing part of the overview, whenever it changes."""
+"""Server-sent events with the changing part of the overview; an event follows each change."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ingestd.process.change_signal import ChangeSignal
 
 MAX_CLIENTS = 8
 _DISTANCE_SECONDS = 2.0
-"""The least time between two readings of the state for all clients together."""
+"""The minimum interval between two readings of the state, for all clients together."""
 _REFRESH_SECONDS = 15.0
-"""After this time without an event the rows are read again, because they show ages. Sending them finds clients that left."""
+"""After this time without an event, the rows are read again, because they show ages. The write also detects lost clients."""
 _LIFE_SECONDS = 1_800.0
-"""A stream ends after this time; the browser opens the next one."""
+"""A stream ends after this time; the browser then opens the next stream."""
 
 
 class LiveRows:
@@ -36,7 +36,7 @@ class LiveRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many clients as are permitted."""
+        """Whether the maximum number of clients is reached."""
         return self._clients >= MAX_CLIENTS
 
     async def stream(self, state: str) -> AsyncGenerator[bytes, None]:

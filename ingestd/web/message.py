@@ -11,7 +11,7 @@ JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 
 _FIELDS = 100
-"""The most fields of a query or a form."""
+"""The maximum number of fields of a query or a form."""
 
 
 class WebRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,19 +25,19 @@ class WebRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The fields of the query; the last one of each name.
+        """The fields of the query. If a name is repeated, the last field counts.
 
         Raises:
-            ValueError: there are too many, or one has a NUL character, which no name of a file may have.
+            ValueError: there are too many fields, or a field has a NUL character, which no name of a file may have.
         """
         return _fields(self.query)
 
     @property
     def form(self) -> dict[str, str]:
-        """The fields of a submitted form; the last one of each name.
+        """The fields of a submitted form. If a name is repeated, the last field counts.
 
         Raises:
-            ValueError: as `parameters`, or the body is no form.
+            ValueError: see `parameters`; or the body is no form.
         """
         if self.headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
             raise ValueError("the body is no form")

@@ -1,7 +1,7 @@
-"""The metrics of the daemon, in the formats of Prometheus, collected when they are read.
+"""The metrics of the daemon, in the formats of Prometheus. They are collected at each scrape.
 
-Counters come from events and from the client of the service, levels from the state file, the lanes and the connectors. A label is
-the name of a pipeline or the address of a sink, or one of a fixed list of words; never a file, a key or an id.
+Events and the client of the service increment the counters. Gauges are read from the state file, the lanes and the connectors.
+A label is the name of a pipeline, the address of a sink, or one of a fixed list of words; never a file, a key or an id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Labels = TypeVar("Labels", bound=tuple[str, ...])
 
 
 class MetricDescription(NamedTuple):
-    """A metric."""
+    """The type, the labels and the help text of a metric."""
 
     kind: Literal["counter", "gauge", "histogram"]
     labels: tuple[str, ...]
@@ -52,12 +52,12 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_pipeline_state": MetricDescription(
         "gauge",
         ("pipeline", "state"),
-        f"1 for the present state of a pipeline: {', '.join(SEVERITY)}; 0 for the other states.",
+        f"1 for the current state of a pipeline: {', '.join(SEVERITY)}; 0 for the other states.",
     ),
     "ingestd_drift_keys": MetricDescription(
         "gauge",
         ("sink",),
-        "Keys that other programs or people added, changed or removed, by the last check; 0 after a reaction to all of them.",
+        "Keys that others added, changed or removed, as found by the last check; 0 after all were repaired or adopted.",
     ),
     "ingestd_rejected": MetricDescription("gauge", ("pipeline",), "Stored rejections: records, entries and files."),
     "ingestd_requests_total": MetricDescription(
@@ -77,12 +77,12 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_key_expires_seconds": MetricDescription(
         "gauge",
         (),
-        "The time until the API key of the service expires; absent before the last 30 days, or if it is not known.",
+        "The time until the API key of the service expires; absent if this is unknown, or more than 30 days.",
     ),
     "ingestd_lane_state": MetricDescription(
         "gauge",
         ("sink", "state"),
-        "1 for the present state of a lane: idle, delivering, backing off or paused; 0 for the other states.",
+        "1 for the current state of a lane: idle, delivering, backing off or paused; 0 for the other states.",
     ),
     "ingestd_request_limit": MetricDescription("gauge", (), "Requests that may be in flight at the same time now."),
     "ingestd_runs_total": MetricDescription(
@@ -105,8 +105,7 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_source_lag_seconds": MetricDescription(
         "gauge",
         ("pipeline",),
-        "The time since the begin of the last pass that read the whole source; absent before the first such"
-        " pass of this process.",
+        "The time since the last complete pass over the source began; absent before the first such pass of this process.",
     ),
     "ingestd_source_connected": MetricDescription(
         "gauge", ("pipeline",), "For a source that keeps a connection: 1 if it is connected, else 0."
@@ -114,15 +113,15 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_source_behind_seconds": MetricDescription(
         "gauge",
         ("pipeline",),
-        "The age of the oldest message of a connection that was not read yet; absent if that is unknown.",
+        "The age of the oldest message of a connection that was not read yet; absent if the age is unknown.",
     ),
     "ingestd_source_dropped_total": MetricDescription(
-        "counter", ("pipeline",), "Messages that a source with a connection could not give to its connector."
+        "counter", ("pipeline",), "Messages of a connection that were lost before the connector could read them."
     ),
     "ingestd_files_waiting": MetricDescription(
         "gauge",
         ("pipeline", "reason"),
-        "Files that are not read in their present state: unstable, not ready, empty or unreadable.",
+        "Files that are not read in their current state: unstable, not ready, empty or unreadable.",
     ),
     "ingestd_held_runs": MetricDescription("gauge", ("pipeline",), "Runs that wait for an approval."),
     "ingestd_failed_parts": MetricDescription(
@@ -135,13 +134,13 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_lease_left_seconds": MetricDescription(
         "gauge",
         (),
-        "With --standby: the time until the lease ends, as far as this daemon knows; 0 if no daemon holds it.",
+        "With --standby: the time until the lease ends, as known to this daemon; 0 if no daemon holds the lease.",
     ),
     "ingestd_shipment_age_seconds": MetricDescription(
-        "gauge", (), "With --standby: the age of the newest shipment of the state file; absent if there is none."
+        "gauge", (), "With --standby: the age of the newest shipment of the state file; absent without a shipment."
     ),
     "ingestd_standby_waiting_sinks": MetricDescription(
-        "gauge", (), "With --standby: sinks that get no entries after a take-over before all of their sources are read."
+        "gauge", (), "With --standby: sinks that wait after a take-over until all of their sources have been read."
     ),
     "ingestd_state_size_bytes": MetricDescription("gauge", (), "The size of the state file with its write-ahead log."),
     "ingestd_state_writable": MetricDescription("gauge", (), "1 if the state file can be written, else 0."),
@@ -150,10 +149,7 @@ METRICS: Mapping[str, MetricDescription] = {
         "counter", ("signal",), "Spans (traces) and log records (logs) that no collector of OpenTelemetry accepted."
     ),
 }
-"""Every metric of the daemon, besides the metrics of its process (``ingestd_process_...``).
-
-By the name of its samples, without the suffixes of a histogram.
-"""
+"""All metrics of the daemon by sample name (without histogram suffixes), except ``ingestd_process_...`` of its process."""
 
 LANE_STATES = ("idle", "delivering", "backing off", "paused")
 RUN_RESULTS = ("changed", "unchanged", "held", "failed")
@@ -162,8 +158,8 @@ RUN_RESULTS = ("changed", "unchanged", "held", "failed")
 class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     """The facts that one scrape has collected. ``now``: seconds since the epoch.
 
-    ``pipelines``: the configured pipelines, with their sinks. ``stored`` is None if the state file could not be read; its
-    levels and the ``states`` of the pipelines are then absent.
+    ``pipelines``: the configured pipelines, with their sinks. ``stored`` is None if the state file could not be read; the
+    gauges from ``stored`` and ``states`` are then absent.
     """
 
     now: float
@@ -182,12 +178,12 @@ class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def daemon_exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
-    """Return all metrics of the daemon, see `exposition`."""
+    """Return all metrics of the daemon; see `exposition`."""
     return exposition(_families(levels), _process(), accept=accept)
 
 
 def standby_exposition(found: StandbyStatus, *, accept: str) -> tuple[bytes, str]:
-    """Return the metrics of a daemon that is a standby, see `exposition`."""
+    """Return the metrics of a daemon that is a standby; see `exposition`."""
     return exposition((_build_info(), *_standby(found)), _process(), accept=accept)
 
 
@@ -266,7 +262,7 @@ def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
 
 def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     counts, passes, names = levels.counts, levels.passes, levels.pipelines
-    # Begun at 0, because an increase from nothing to 1 is none for Prometheus.
+    # The counters begin at 0, because Prometheus does not count the change from an absent sample to 1.
     yield _family("ingestd_runs_total", {(name, result): 0 for name in names for result in RUN_RESULTS} | counts.runs)
     yield _histogram("ingestd_run_duration_seconds", {(name,): one for name, one in counts.run_durations.items()})
     yield _family("ingestd_records_read_total", {(name,): counts.records[name] for name in names})
@@ -308,6 +304,6 @@ def _size(state: Path) -> int:
     for file in (state, state.with_name(f"{state.name}-wal")):
         try:
             size += file.stat().st_size
-        except FileNotFoundError:  # the log is created by the first write
+        except FileNotFoundError:  # the first write creates the write-ahead log
             continue
     return size

@@ -7,7 +7,7 @@ from decimal import Context, Decimal
 import msgspec
 
 _LONGEST = 40
-"""The most characters of a number; a longer text is not compared."""
+"""The maximum number of characters of a number; a longer text is not compared."""
 _EXACT = Context(prec=50)
 _SHOWN = Context(prec=6)
 _FACTOR = Context(prec=3)
@@ -15,9 +15,9 @@ _LARGE = (Decimal("0.5"), Decimal(2))
 
 
 class NumericChange(msgspec.Struct, frozen=True, kw_only=True):
-    """``difference`` (``+0.2``) and ``factor`` (``1.4``) are empty if there is none.
+    """The change of a value. ``difference`` (such as ``+0.2``) and ``factor`` (such as ``1.4``) may be empty.
 
-    ``is_large``: the factor is at most a half or at least two, or it is out of range.
+    ``is_large``: the factor is at most a half or at least two, or out of range.
     """
 
     difference: str = ""
@@ -26,7 +26,7 @@ class NumericChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def numeric_change(before: str | None, after: str | None) -> NumericChange:
-    """Return how a value changes. It is empty unless both are finite numbers."""
+    """Return the change of a value. The result is empty unless both values are finite numbers."""
     first, second = _number(before), _number(after)
     if first is None or second is None:
         return NumericChange()
@@ -47,7 +47,7 @@ def _number(text: str | None) -> Decimal | None:
         return None
     try:
         number = Decimal(text)
-    except ArithmeticError:  # `decimal.InvalidOperation`: it is none
+    except ArithmeticError:  # `decimal.InvalidOperation`: the text is no number
         return None
     return number if number.is_finite() else None
 

@@ -1,4 +1,4 @@
-"""The values of the pages: each function reads what a command reads, in a thread, and returns a template with its values."""
+"""The contents of the pages. Each method reads the same facts as a command, and returns a template with its values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PageMissing(IngestdError):
 
 
 class PageContent(msgspec.Struct, frozen=True, kw_only=True):
-    """A template and its values. ``section``: the marked item of the navigation."""
+    """A template and its values. ``section``: the current item of the navigation."""
 
     template: str
     title: str
@@ -58,9 +58,9 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A pipeline in the overview. ``sentence``: why it has its state, or its last run. ``notices``: sentences of its source.
+    """A pipeline in the overview. ``sentence``: the reason for its state, or its last run. ``notices``: about its source.
 
-    ``next_run_at``: when its schedule is due, in seconds since the epoch; None: it is read when its source changes.
+    ``next_run_at``: when the schedule is due, in seconds since the epoch; None: the pipeline is read when its source changes.
     """
 
     name: str
@@ -80,10 +80,10 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the rows of pipelines. The cost of reading it does not depend on the number of entries.
+    """The data of the rows of pipelines. The cost of a read does not depend on the number of entries.
 
-    By the name of the pipeline: ``states``, ``pipelines``, ``notices`` (sentences of its source), ``waiting`` (numbers of
-    files that wait, by reason) and ``next_runs`` (seconds since the epoch).
+    All members except ``status`` and ``pending`` are by pipeline. ``notices``: sentences about the source. ``waiting``: the
+    number of waiting files by reason. ``next_runs``: seconds since the epoch.
     """
 
     status: Status
@@ -99,11 +99,11 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
 class PageContents:
     """Reads the pages of one daemon. All methods block.
 
-    ``current`` returns the configuration in use; a page takes it once, because a reload replaces it. ``sources`` returns the
-    known facts about the sources, ``waiting`` the connectors, which list the files that wait, ``next_runs`` when the schedule
-    of each pipeline is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its
-    sink. The entries of a sink are counted up to ``entries_at_most``. ``standby`` returns which daemon is active; None: it is
-    alone.
+    ``current`` returns the configuration in use; a page calls it once, because a reload replaces the configuration. ``sources``
+    returns the known facts about the sources. ``waiting`` returns the connectors, which list their waiting files. ``next_runs``
+    returns when the schedule of each pipeline is due (seconds since the epoch). ``activity`` returns the work of the last 24
+    hours for a pipeline and its sink. ``standby`` returns which daemon is active; None without `--standby`.
+    ``entries_at_most``: the limit for counting the entries of a sink.
     """
 
     current: Callable[[], Configuration]
@@ -117,7 +117,7 @@ class PageContents:
     entries_at_most: int = 10_000
 
     def overview(self, *, state: str = "") -> PageContent:
-        """Return the conditions that need a person, and the pipelines that have a state; without a state, all pipelines."""
+        """Return the conditions that need a person, and the pipelines with a state; all pipelines if ``state`` is empty."""
         configuration = self.current()
         found = self._state(configuration)
         pipelines = configuration.settings.pipelines
@@ -139,7 +139,7 @@ class PageContents:
         return PageContent(template="overview.html", title="Pipelines", section="pipelines", values=values)
 
     def pipeline(self, name: str) -> PageContent:
-        """Return one pipeline: its runs, and its files that wait.
+        """Return one pipeline with its runs and its waiting files.
 
         Raises:
             PageMissing: there is no such pipeline.
@@ -181,7 +181,7 @@ class PageContents:
         return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
 
     def file(self, name: str) -> PageContent:
-        """Return the explanation of `ingestd why` for a file or a table, with its life and the receipt of its last reading."""
+        """Return the explanation of `ingestd why` for a file or a table, with its history and the facts of its last reading."""
         configuration = self.current()
         found = asyncio.run(why(configuration, name, cwd=configuration.base)) if name else []
         explained = []
@@ -199,7 +199,7 @@ class PageContents:
         )
 
     def drift(self, pipeline: str, *, after: tuple[int, str] = START) -> PageContent:
-        """Return the last checks of the sinks of a pipeline or of all, and a page of the keys that differ."""
+        """Return the last checks of the sinks of a pipeline, or of all pipelines, and a page of the keys that differ."""
         configuration = self.current()
         names = [one.name for one in configuration.settings.pipelines]
         chosen = [name for name in names if name == pipeline or not pipeline]
@@ -222,7 +222,7 @@ class PageContents:
         )
 
     def pipeline_names(self, name: str) -> tuple[str, ...]:
-        """Return the name in a list, or the names of all pipelines if it is empty.
+        """Return only ``name``; if it is empty, return the names of all pipelines.
 
         Raises:
             PageMissing: there is no such pipeline.
@@ -233,7 +233,7 @@ class PageContents:
         return (name,) if name else names
 
     def configuration(self) -> PageContent:
-        """Return the settings in use, and the check of the file on disk."""
+        """Return the settings in use, and the results of a check of the file on disk."""
         running = self.current()
         values = {
             "path": str(running.path),
@@ -278,7 +278,7 @@ class PageContents:
         )
 
     def export(self, selection: Selection) -> RejectionExport:
-        """Return the export of `ingestd rejected export` as CSV. It reads nothing yet."""
+        """Return the export of `ingestd rejected export` as CSV. The export reads nothing before its first page."""
         return RejectionExport(partial(observe, self.current()), selection, "csv")
 
     def held_runs(self) -> PageContent:
@@ -309,7 +309,7 @@ class PageContents:
         )
 
     def rollback(self, number: int) -> PageContent:
-        """Return the changes of a rollback of a run, as far as the state file knows them.
+        """Return the planned changes of the rollback of a run. They are from the state file; the sink is not read.
 
         Raises:
             PageMissing: the run can't be rolled back.

@@ -1,4 +1,4 @@
-"""Renders the pages as HTML. All values are escaped, and secrets in them are masked."""
+"""Renders the pages as HTML. All values are escaped, and secrets in the values are masked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PageRenderer:
 
     @cached_property
     def _environment(self) -> jinja2.Environment:
-        """Made with the first page, so that a start does not wait for the import of jinja2."""
+        """The templates. They are created for the first page, so that the daemon's start needs no import of jinja2."""
         environment = jinja2.Environment(
             loader=jinja2.PackageLoader("ingestd.web"),
             autoescape=True,
@@ -40,7 +40,7 @@ class PageRenderer:
         environment.filters.update(
             moment=moment, counted=counted, exact=_exact, duration=duration, age=_age, clock=clock, rate=rate
         )
-        # A quoted secret would not be recognised in the finished text.
+        # A secret is masked before it is percent-encoded, because an encoded secret is not recognised later.
         encode = environment.filters["urlencode"]
         environment.filters["urlencode"] = lambda text: encode(redact_text(text))
         return environment
@@ -51,7 +51,7 @@ class PageRenderer:
 
 
 def _without_secrets(value: object) -> object:
-    """Return the value of an expression as it may be shown. The result of a macro was masked inside it."""
+    """Return the value of an expression without secrets. The result of a macro is already masked."""
     return redact_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -70,7 +70,7 @@ def duration(seconds: float) -> str:
 
 
 def rate(count: float) -> str:
-    """Return a number of something per hour: ``12 500``, ``12``, ``0.4``, ``less than 0.1``."""
+    """Return a number per hour as text: ``12 500``, ``12``, ``0.4``, ``less than 0.1``."""
     if 0 < count < 0.05:
         return "less than 0.1"
     return counted(round(count)) if count >= 10 or count == round(count) else f"{count:.1f}"

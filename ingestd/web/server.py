@@ -22,14 +22,14 @@ from ingestd.web.message import WebRequest, WebResponse, text_response
 
 MAX_CONNECTIONS = 64
 HEAD_BYTES = 16 << 10
-"""The most bytes of a request line with its headers."""
+"""The maximum size of a request line with its headers."""
 BODY_BYTES = 64 << 10
 REQUEST_SECONDS = 10.0
 """Time limit for a client to send the head of its request."""
 STALL_SECONDS = 20.0
-"""The time over which the minimum rate of a client is measured that sends a body or reads a response."""
+"""The period over which a client's rate is measured while the client sends a body or reads a response."""
 RESPONSE_SECONDS = 30.0
-"""Time limit of the work for a response; a stream has none."""
+"""The time limit for making a response; a stream has no time limit."""
 _RETRY_SECONDS = 10.0
 
 _CONTENT_POLICY = (
@@ -73,10 +73,10 @@ class WebServer:
             head_bytes=HEAD_BYTES,
         )
         self.unavailable = ""
-        """Why the address can't be listened at; empty if it can be used."""
+        """Why the daemon can't listen on the address; empty if it can."""
 
     async def run(self) -> None:
-        """Listen until cancelled; every connection is then closed. An address in use is tried again."""
+        """Listen until cancelled, and then close every connection. If the address can't be used, try it again."""
         with await self._open() as sock:
             address = self._name if self._settings.socket else _address_of(sock)
             try:

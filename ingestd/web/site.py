@@ -48,14 +48,14 @@ _HTML = "text/html; charset=utf-8"
 _ACTOR = "web page"
 _IDS_AT_MOST = 90
 _DRIFT_SECONDS = 20.0
-"""How long the response to a check for drift waits for its end. The check goes on after that."""
+"""The time that the response to a drift check waits for the end of the check. The check continues after this time."""
 _MODES: Mapping[str, Mode] = {"": "report", "repair": "repair", "adopt": "adopt"}
 
 
 class Site:
-    """The pages of one daemon. ``executor`` reads them; ``perform`` executes an action as the control socket does.
+    """The pages of one daemon. ``executor`` runs the reads. ``perform`` executes an action in the same way as for a command.
 
-    ``acts``: whether actions are accepted. They are refused if other accounts of the machine can connect without a token.
+    ``acts``: whether actions are accepted. Actions are refused if other accounts of the machine can connect without a token.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Site:
     # ------------------------------------------------------------------------------------------------ actions
 
     async def _act(self, request: Request, kind: type[T]) -> T:
-        """Perform an action with a response of a ``kind``, also if the client disconnects meanwhile."""
+        """Perform an action, even if the client disconnects. Return the response, which has the type ``kind``."""
         done = await asyncio.shield(self._perform(request, _ACTOR))
         if not isinstance(done, kind):
             raise TypeError(f"the response to {request!r} is {done!r}")
@@ -251,7 +251,7 @@ class Site:
     def _end_drift_check(self, check: asyncio.Future[Response]) -> None:
         self._drift_checks.discard(check)
         if not check.cancelled():
-            check.exception()  # the response reports it if it still waits; a failed check is in the log and on the page
+            check.exception()  # marks it as retrieved: a response that waits raises it, and the log and the page report it
 
     async def _reload(self, request: WebRequest) -> WebResponse:  # noqa: ARG002 - a handler
         done = await self._act(Reload(), Reloaded)
@@ -275,7 +275,7 @@ class Site:
 
 
 def _page_readers(pages: PageContents) -> Iterator[tuple[re.Pattern[str], Callable[..., PageContent]]]:
-    """Yield the path of each page, and the function that reads it from the fields of the query and the values of the path."""
+    """Yield the path of each page, and the function that reads the page for the query's fields and the path's values."""
     yield re.compile(r"/"), lambda fields: pages.overview(state=_state_filter(fields))
     yield re.compile(r"/pipelines/(?P<name>[a-z0-9_-]+)"), lambda _, name: pages.pipeline(name)
     yield re.compile(r"/files"), lambda fields: pages.file(fields.get("name", ""))
@@ -316,10 +316,10 @@ def _filters(selection: Selection) -> dict[str, str]:
 
 
 def _row_number(text: str) -> int:
-    """Return a number of a row.
+    """Return the number of a row in the state file.
 
     Raises:
-        ValueError: the text is not a number, or the number is larger than any in a state file.
+        ValueError: the text is not a number, or the number is out of range.
     """
     number = int(text)
     if not 0 <= number < 2**62:

@@ -1,4 +1,4 @@
-"""The listener of a daemon that is a standby: which daemon is active, as text, metrics and health."""
+"""The listener of a standby. It reports as text, metrics and health which daemon is active."""
 
 from __future__ import annotations
 

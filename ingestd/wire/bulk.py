@@ -1,4 +1,4 @@
-"""The announcement of bulk: the limits of a service for one mass-update request (service contract M3, M8, M9)."""
+"""The announcement of bulk updates: the limits of a service for one request (service contract M3, M8, M9)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ class BulkLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_bulk_limits(text: str | None) -> BulkLimits | None:
-    """Return the limits that a service announces; None if there are none, or if they can't be parsed; bulk is then not used."""
+    """Return the limits that a service announces. None, and thus no bulk update, if the header is missing or malformed."""
     match = _FORM.fullmatch(text or "")
     return BulkLimits(max_items=int(match["items"]), max_bytes=int(match["bytes"])) if match else None

@@ -1,4 +1,4 @@
-"""Which hosts are this machine."""
+"""The check whether a host is this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address belongs to this machine.
 
-    ``::ffff:127.0.0.1`` does, although Python 3.11 says it does not.
+    ``::ffff:127.0.0.1`` belongs to it, although `ipaddress` of Python 3.11 does not count it as a loopback address.
     """
     if host == "localhost":
         return True

@@ -1,4 +1,4 @@
-"""Header names and media types that the daemon and the service both speak, by the interface document and RFC 9457."""
+"""Header names and media types that both the daemon and the service use, by the interface document and RFC 9457."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The origins of values on the wire: the announcement of a service that keeps them, and steps of rows (contract M12)."""
+"""The origins of values on the wire: the announcement of a service that stores them, and rows as steps (contract M12)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 HEADER = "X-Entry-Origin"
 ROW_BITS = 32
-"""A row is a number of this many bits."""
+"""The number of bits of a row number."""
 MAX_LINK_CHARS = 2_048
 """The longest link to a page about an origin."""
 
@@ -19,7 +19,7 @@ _FORM = re.compile(r"\s*max-origins=(?P<origins>[1-9]\d{0,5})\s*,\s*max-text=(?P
 
 
 class OriginLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many origins one bulk request may have, and how many characters each of their texts."""
+    """How many origins one bulk request may have, and how many characters each of their texts may have."""
 
     max_origins: int
     max_text: int
@@ -29,16 +29,13 @@ class OriginLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_origin_limits(text: str | None) -> OriginLimits | None:
-    """Return the limits that a service announces; None if there are none, or if they can't be parsed.
-
-    No origin is then sent.
-    """
+    """Return the limits that a service announces. None, and thus no origins, if the header is missing or malformed."""
     match = _FORM.fullmatch(text or "")
     return OriginLimits(max_origins=int(match["origins"]), max_text=int(match["text"])) if match else None
 
 
 def encode_row_steps(rows: Sequence[int]) -> bytes:
-    """Return the JSON of the rows of consecutive entries: the first one, then each difference. A row of 0 is not known.
+    """Return the JSON of the rows of consecutive entries: the first row, then the differences. Row 0 means: not known.
 
     The result is empty if no row is known, or if a row has more than `ROW_BITS` bits.
     """

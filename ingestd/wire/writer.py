@@ -1,4 +1,4 @@
-"""The writer fence: which request of a writer is newer, so that a late request changes nothing (service contract M11)."""
+"""The writer fence: the order of a writer's requests, by which a service refuses late requests (service contract M11)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORM = re.compile(rf"(?P<name>{NAME});(?P<epoch>[0-9]{{1,18}});(?P<attempt>[0-9
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):
-    """A writer, as each of its writes names it.
+    """A writer, in the header of each of its writes.
 
     ``epoch`` rises when another process takes over the writer. ``attempt`` rises when a request may take effect later.
     """

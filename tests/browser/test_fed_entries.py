@@ -10,12 +10,12 @@ from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 
 WARNING = (
-    "The pipeline “bench-a3” wrote this entry, and writes over your change when its source gives another value or a drift check "
-    "repairs it."
+    "The pipeline “bench-a3” wrote this entry, and overwrites your change when its source gives another value, or when a drift "
+    "check repairs the difference."
 )
 SEVERAL = (
-    "Pipelines wrote some of these entries, and write over your change when a source gives another value or a drift check "
-    "repairs it."
+    "Pipelines wrote some of these entries, and overwrite your change when a source gives another value, or when a drift check "
+    "repairs the difference."
 )
 REFUSAL = (
     "The entry 'a' was written from run-0001.csv row 2, pipeline bench-a3, and this data sink protects such entries."

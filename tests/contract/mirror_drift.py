@@ -224,7 +224,7 @@ class DriftSuite:
         await stage.check(lane, *rows(a="x", c="3", strange="9"))
         assert await stage.checker.repair(lane, PIPELINES, remove_added=False) == 2
         assert await stage.deliver(lane) == [("create", "b", "2"), ("update", "a", "1")]
-        actions = {one.key: one.answer for one in stage.reader.drift(PIPELINES, limit=9).findings}
+        actions = {one.key: one.reaction for one in stage.reader.drift(PIPELINES, limit=9).findings}
         assert actions == {"a": "sent again", "b": "sent again", "strange": ""}
         assert await stage.checker.repair(lane, PIPELINES, remove_added=False) == 0, "a repair is not repeated"
 

@@ -37,7 +37,7 @@ class Scene:
         self._key = new_key(data)
         self._workspace = ""
         blobs = blob_environment(gate.endpoint, data.parent, f"s3://bench/{_PREFIX}")
-        self._environment = {**blobs, "WORKSPACED_UPKEEP_SECONDS": "1"}
+        self._environment = {**blobs, "WORKSPACED_MAINTENANCE_SECONDS": "1"}
         self._started: queue.SimpleQueue[WorkspaceService] = queue.SimpleQueue()
         self.acknowledged: dict[str, bytes] = {}
         self.killed = 0

@@ -102,7 +102,7 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
 ) -> None:
     with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, _):
         expected = site.drop("first")
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         pid = daemon.process.pid
         # Entries that are read now wait for the service.
         site.pause()
@@ -133,7 +133,7 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         daemon.wait_for("intake_resumed")
         assert sentence not in here(tmp_path, "status", "-c", str(site.config)).stdout
         site.wait_for(expected | third, daemon)
-        daemon.wait_for("partition_settled", partition="third.csv")
+        daemon.wait_for("partition_acknowledged", partition="third.csv")
         assert daemon.process.pid == pid
         assert daemon.process.poll() is None
         assert daemon.stop() == 0
@@ -148,7 +148,7 @@ def test_a_daemon_that_is_stopped_on_a_full_disk_ends_cleanly_and_loses_nothing(
 ) -> None:
     with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, _):
         expected = site.drop("first")
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         disk.fill(daemon.process.pid)
         expected |= site.drop("second")
         daemon.wait_for("intake_paused")

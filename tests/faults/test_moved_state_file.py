@@ -19,7 +19,7 @@ def test_a_state_file_that_is_moved_away_pauses_the_daemon_until_it_is_back(tmp_
         state, elsewhere = tmp_path / "state" / "ingestd.db", tmp_path / "elsewhere.db"
         with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, _):
             expected = site.drop("first")
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             state.rename(elsewhere)
             later = site.drop("second")
             daemon.wait_for("intake_paused")
@@ -31,7 +31,7 @@ def test_a_state_file_that_is_moved_away_pauses_the_daemon_until_it_is_back(tmp_
             elsewhere.rename(state)
             daemon.wait_for("intake_resumed")
             site.wait_for(expected | later, daemon)
-            daemon.wait_for("partition_settled", partition="second.csv")
+            daemon.wait_for("partition_acknowledged", partition="second.csv")
             assert daemon.stop() == 0
             assert not [event for event in daemon.events if "Traceback" in str(event)]
         site.close()

@@ -21,7 +21,7 @@ SMALL = {
     "sink": "as many as the configuration names",
     "pipeline": "as many as the configuration names",
     "drift_check": "a row for each sink",
-    "trouble": "a row for each sink",
+    "blocker": "a row for each sink",
     "pruning": "one row",
     "failed_part": "a row for each part of the daemon that failed",
     "bounded": "one row",

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LANGUAGE = ROOT / "tests" / "language"
 WORDS = [line.split("->")[0] for line in (LANGUAGE / "deprecated_words.txt").read_text(encoding="utf-8").splitlines()]
-PUBLIC_NAMES = ["settle_seconds", "partition_settled", "EntriesParked", "workspaced_upkeep_runs", "file.tell()"]
+PUBLIC_NAMES = ["settle_seconds", "quick_check", "file.tell()"]
 
 
 def found(path: Path) -> list[str]:

@@ -32,7 +32,7 @@ _LINK: Final = re.compile(r"\]\((?:service-contract\.md|docs/service-contract\.m
 # Raised only for pages, commands, and the end of a stream that has begun, which no client of the interface sees.
 _NOT_OF_THE_INTERFACE: Final = frozenset(
     {
-        "answer_cut",
+        "response_cut",
         "bad_form",
         "bad_table",
         "empty_table",

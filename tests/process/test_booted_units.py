@@ -11,7 +11,7 @@ from tests.support.unit_system import UnitSystem, unit_system
 
 pytestmark = pytest.mark.timeout(300)
 ROWS = 20_000
-ACKNOWLEDGED = '"event": "partition_settled"'
+ACKNOWLEDGED = '"event": "partition_acknowledged"'
 READY = '"event": "daemon_ready"'
 
 

@@ -31,7 +31,7 @@ def test_a_copy_beside_the_daemon_restores_its_state(folder: Folder, service: Ot
     folder.write("part,mass\na,1\nb,2\n")
     backup = folder.path / "backup"
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert "is a copy of" in succeeds(folder, "backup", str(backup))
         refused = folder.here("restore", str(backup))
         assert (refused.returncode, "process" in refused.stderr) == (75, True)

@@ -38,11 +38,11 @@ def test_a_daemon_resets_and_reads_at_once(tmp_path: Path, server: DocumentServe
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY")
-        daemon.wait_for("partition_settled", partition="numbers")
+        daemon.wait_for("partition_acknowledged", partition="numbers")
         reset = here(tmp_path, "cursor", "reset", "p0", "numbers")
         assert (reset.returncode, reset.stderr) == (0, "")
         daemon.wait_for("cursor_moved", pipeline="p0", partition="numbers", action="reset")
-        daemon.wait_for("partition_settled", partition="numbers", nth=2)
+        daemon.wait_for("partition_acknowledged", partition="numbers", nth=2)
         assert daemon.stop() == 0
 
 

@@ -39,7 +39,7 @@ def test_drift_is_reported_and_repaired_by_the_running_daemon(tmp_path: Path, wo
     folder = Folder(tmp_path / "here", service)
     folder.write(BUDGET)
     with folder.daemon("--log-level", "debug") as daemon:
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         none = folder.here("drift")
         assert (none.returncode, none.stdout) == (0, "Budget in Bench: 3 entries, as delivered.\n")
         change_entries(service)
@@ -68,7 +68,7 @@ def test_drift_is_reported_and_repaired_by_the_running_daemon(tmp_path: Path, wo
         repaired = folder.here("drift", "--repair", "--json")
         assert repaired.returncode == 6
         findings = [json.loads(line) for line in repaired.stdout.splitlines()]
-        actions = {one["key"]: one["answer"] for one in findings}  # codespell:ignore answer
+        actions = {one["key"]: one["reaction"] for one in findings}
         assert actions == {"00417.mass": "sent again", "00418.mass": "sent again", "note by Ada": ""}
         assert daemon.wait_for("drift_repaired")["entries"] == 2
         daemon.wait_for("entries_delivered", nth=delivered + 1)
@@ -208,7 +208,7 @@ def test_a_check_that_is_interrupted_by_the_end_of_the_daemon_is_reported(
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         reads = len(server.requests)
         server.fail(Delay(seconds=3), when=lambda request: not request.writes)
         with folder.start("drift") as command:

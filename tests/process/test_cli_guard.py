@@ -92,7 +92,7 @@ def test_a_running_daemon_delivers_an_approved_run(folder: Folder, service: Othe
         assert service.values() == values()
         approved = folder.here("approve", str(held["run"]))
         assert approved.stdout.endswith("12 updated, 0 removed. The daemon sends them now.\n")
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert service.values() == values(1000)
         assert daemon.stop() == 0
 

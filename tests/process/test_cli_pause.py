@@ -43,7 +43,7 @@ def test_a_sync_skips_a_paused_pipeline_and_delivers_the_others_of_its_sink(scen
     planned = scene.here("plan", "--exit-code")
     synced = scene.here("sync")
     assert (planned.returncode, synced.returncode) == (8, 8)
-    sentence = f" by {getpass.getuser()}: its source is not read, and 0 pending entries of it are not sent."
+    sentence = f" by {getpass.getuser()}: its source is not read, and its 0 pending entries are not sent."
     for printed in (planned.stderr, synced.stderr, scene.here("status").stdout):
         assert "It is paused since 20" in printed
         assert f"{sentence} 'ingestd resume parts' ends the pause." in printed
@@ -67,7 +67,7 @@ def test_pending_entries_of_a_paused_pipeline_wait_and_do_not_fail_the_sync_of_a
     scene.write_drop("two.csv", [("g", "7")])
     other = scene.here("sync", "drop")
     assert (other.returncode, other.stderr) == (0, "")
-    assert "5 pending entries of it are not sent" in scene.here("sync").stderr
+    assert "its 5 pending entries are not sent" in scene.here("sync").stderr
     assert (masses(scene)["g.mass"], masses(scene)["a.mass"]) == ("7", "1")
     assert scene.here("resume", "parts").stdout.startswith("Pipeline parts is resumed, with 5 pending entries.")
     assert scene.here("sync").returncode == 0
@@ -139,14 +139,14 @@ def test_a_daemon_keeps_a_pause_over_a_restart_and_reads_on_demand(tmp_path: Pat
         write(name, "a", "1")
     with running_daemon(tmp_path, "run") as (daemon, _):
         for name in ("live", "hourly"):
-            daemon.wait_for("partition_settled", pipeline=name)
+            daemon.wait_for("partition_acknowledged", pipeline=name)
         assert here(tmp_path, "pause", "live").returncode == 0
         assert daemon.wait_for("pipeline_paused")["by"] == getpass.getuser()
         write("live", "b", "2")
         write("hourly", "b", "2")
         asked = here(tmp_path, "run", "hourly")
         assert asked.stdout == "The daemon reads pipeline hourly now. 'ingestd status' shows the result.\n"
-        daemon.wait_for("partition_settled", pipeline="hourly", partition="b.csv")
+        daemon.wait_for("partition_acknowledged", pipeline="hourly", partition="b.csv")
         assert daemon.wait_for("pipeline_requested", pipeline="hourly")["by"] == getpass.getuser()
         refused = here(tmp_path, "run", "live")
         assert refused.returncode == 1
@@ -158,8 +158,8 @@ def test_a_daemon_keeps_a_pause_over_a_restart_and_reads_on_demand(tmp_path: Pat
         assert here(tmp_path, "reload").returncode == 0
         write("hourly", "c", "3")
         here(tmp_path, "run", "hourly")
-        daemon.wait_for("partition_settled", pipeline="hourly", partition="c.csv")
+        daemon.wait_for("partition_acknowledged", pipeline="hourly", partition="c.csv")
         assert sorted(server.values("Budget")) == ["hourly.a", "hourly.b", "hourly.c", "live.a"]
         assert here(tmp_path, "resume", "live").stdout == "Pipeline live is resumed, with 0 pending entries.\n"
-        daemon.wait_for("partition_settled", pipeline="live", partition="b.csv")
+        daemon.wait_for("partition_acknowledged", pipeline="live", partition="b.csv")
         assert "live.b" in server.values("Budget")

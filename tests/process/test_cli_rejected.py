@@ -103,10 +103,10 @@ def test_a_rejected_entry_is_sent_again_by_the_running_daemon(tmp_path: Path, se
     refuse(server, "00418.mass")
     folder.write("part,mass\n00417,0.10\n00418,99999\n")
     with folder.daemon("--log-level", "debug") as daemon:
-        daemon.wait_for("entries_parked", entries=1)
+        daemon.wait_for("entries_rejected", entries=1)
         folder.here("rejected", "retry", "--all")
         daemon.wait_for("rejections_retried", entries=1)
-        daemon.wait_for("entries_parked", nth=2)
+        daemon.wait_for("entries_rejected", nth=2)
         check_command_output("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
         server.fault_of = None
         retried = folder.here("rejected", "retry", "--key", "00418.mass")
@@ -123,7 +123,7 @@ def test_a_record_is_mapped_again_immediately_by_the_daemon_that_watches_its_fil
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         before = len(daemon.events)
         retried = folder.here("rejected", "retry", "--file", "budget.csv", "--reason", "header names")
         assert "Mapped again when budget is read next: 1 record." in retried.stdout
@@ -139,7 +139,7 @@ def test_dropped_records_are_gone_and_the_log_has_the_actor(tmp_path: Path, serv
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
     with folder.daemon() as daemon:
-        daemon.wait_for("records_parked")
+        daemon.wait_for("records_rejected")
         dropped = folder.here("rejected", "drop", "1")
         check_command_output("rejected-drop", dropped.stdout)
         event = daemon.wait_for("rejections_dropped", rejections=1)

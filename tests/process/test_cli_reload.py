@@ -70,7 +70,7 @@ def test_a_new_key_in_the_configuration_is_used_after_a_reload(tmp_path: Path, s
         else:
             daemon.process.send_signal(signal.SIGHUP)
         assert daemon.wait_for("configuration_reloaded")["key_changed"]
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert daemon.stop() == 0
         text = "\n".join(daemon.lines)
         assert "the-new-key" not in text
@@ -87,7 +87,7 @@ def test_a_key_that_changes_in_its_file_is_used_without_a_reload(tmp_path: Path,
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         daemon.wait_for("delivery_paused")
         (tmp_path / "key").write_text("the-new-key")
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert daemon.stop() == 0
 
 
@@ -108,7 +108,7 @@ def test_pipelines_are_added_removed_renamed_and_restarted_and_the_others_do_not
 
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         for name in ("p1", "p2", "p3"):
-            daemon.wait_for("partition_settled", pipeline=name)
+            daemon.wait_for("partition_acknowledged", pipeline=name)
         daemon.wait_for("source_notice", pipeline="p0")
         change(config, edit)
         run = here(tmp_path, "reload")
@@ -124,11 +124,11 @@ def test_pipelines_are_added_removed_renamed_and_restarted_and_the_others_do_not
         event = daemon.wait_for("configuration_reloaded")
         assert (event["added"], event["removed"], event["restarted"]) == (["added"], ["p1"], ["p2"])
         assert (event["renamed"], event["unchanged"]) == (["p3 to renamed"], 1)
-        daemon.wait_for("partition_settled", pipeline="added")
-        daemon.wait_for("partition_settled", pipeline="p2", nth=2)
+        daemon.wait_for("partition_acknowledged", pipeline="added")
+        daemon.wait_for("partition_acknowledged", pipeline="p2", nth=2)
         # The run of the unchanged pipeline continues where it was.
         open_gate(gate)
-        daemon.wait_for("partition_settled", pipeline="p0")
+        daemon.wait_for("partition_acknowledged", pipeline="p0")
         assert [readings(daemon, name) for name in ("p0", "p1", "renamed", "added")] == [1, 1, 0, 1]
         manager.wait_for("STATUS", "4 pipelines, 0 pending")
         status = here(tmp_path, "status").stdout
@@ -144,7 +144,7 @@ def test_changed_settings_of_the_service_are_used_by_the_lanes(tmp_path: Path, s
         change(config, lambda settings: settings["service"].update(url=server.url, requests_at_most=2))
         run = here(tmp_path, "reload")
         assert "The new settings of the service are in use." in run.stdout
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert readings(daemon, "p0") == 1
         assert daemon.stop() == 0
     assert len(server.values("Sink 0")) == 3
@@ -156,14 +156,14 @@ def test_a_paused_pipeline_continues_after_its_correction(tmp_path: Path, server
         daemon.wait_for("source_stopped")
         change(config, lambda settings: settings["pipelines"][0]["source"].update(broken=False))
         assert here(tmp_path, "reload").returncode == 0
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert daemon.stop() == 0
 
 
 def test_limits_and_schedules_change_while_the_daemon_runs(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3, "rejects": 4}, schedule="1h")
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
 
         def edit(settings: dict[str, Any]) -> None:
             settings["rejected"] = {"keep_rows": 1}
@@ -175,7 +175,7 @@ def test_limits_and_schedules_change_while_the_daemon_runs(tmp_path: Path, serve
         assert daemon.wait_for("rejections_forgotten")["rejections"] == 3
         change(config, lambda settings: settings["pipelines"][0]["source"].update(upto=4))
         here(tmp_path, "reload")
-        daemon.wait_for("partition_settled", nth=2)
+        daemon.wait_for("partition_acknowledged", nth=2)
         assert daemon.stop() == 0
 
 
@@ -216,7 +216,7 @@ def test_a_configuration_that_cannot_be_used_changes_nothing_and_the_log_says_wh
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     former = "The former configuration is used, because the last reload was refused: "
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         good = config.read_text()
         for number, (spoil, (sentence, code)) in enumerate(WRONG.items(), start=1):
             # A correct change beside the wrong one must not take effect either.
@@ -252,7 +252,7 @@ def test_a_configuration_that_cannot_be_used_changes_nothing_and_the_log_says_wh
 def test_systemd_is_notified_of_the_begin_and_the_end_of_a_reload(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         manager.drain()
         begin = len(manager.messages)
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
@@ -270,7 +270,7 @@ def test_systemd_is_notified_of_the_begin_and_the_end_of_a_reload(tmp_path: Path
 def test_reloads_in_a_row_end_with_the_last_configuration(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 1}, {"upto": 1})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-        daemon.wait_for("partition_settled", pipeline="p0")
+        daemon.wait_for("partition_acknowledged", pipeline="p0")
         for number in range(2, 10):  # ten readings in a minute are logged one by one
             manager.drain()  # the kernel holds ten messages; the daemon waits when there are more
             begin = len(manager.messages)
@@ -285,7 +285,7 @@ def test_reloads_in_a_row_end_with_the_last_configuration(tmp_path: Path, server
         daemon.wait_for("configuration_reloaded", nth=9, restarted=["p0"])
         read = daemon.wait_for("partition_read", pipeline="p0", records=20)
         number = 1
-        while daemon.wait_for("partition_settled", pipeline="p0", nth=number)["timestamp"] < read["timestamp"]:
+        while daemon.wait_for("partition_acknowledged", pipeline="p0", nth=number)["timestamp"] < read["timestamp"]:
             number += 1
         assert daemon.stop() == 0
         assert readings(daemon, "p1") == 1
@@ -298,7 +298,7 @@ def test_a_reload_during_a_reload_waits_for_its_end(tmp_path: Path, server: Docu
     config = write_configuration(tmp_path, server.url, {"gate": str(gate)}, {"upto": 1})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         daemon.wait_for("source_notice", pipeline="p0")
-        daemon.wait_for("partition_settled", pipeline="p1")
+        daemon.wait_for("partition_acknowledged", pipeline="p1")
         change(config, lambda settings: settings["pipelines"][0].update(source={"connector": "numbers", "upto": 4}))
         daemon.process.send_signal(signal.SIGHUP)
         manager.wait_for("RELOADING")
@@ -308,7 +308,7 @@ def test_a_reload_during_a_reload_waits_for_its_end(tmp_path: Path, server: Docu
         out, err = second.communicate(timeout=60)
         assert (second.returncode, err) == (0, "")
         assert daemon.wait_for("configuration_reloaded")["by"] == "SIGHUP"
-        daemon.wait_for("partition_settled", pipeline="p0")
+        daemon.wait_for("partition_acknowledged", pipeline="p0")
         assert daemon.stop() == 0
     assert "Unchanged: 1 pipeline" in out
     assert len(server.values("Sink 0")) == 4
@@ -343,7 +343,7 @@ def test_a_stop_ends_a_reload(tmp_path: Path, server: DocumentServer) -> None:
 def test_the_wait_for_a_daemon_that_does_not_respond_is_explained(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         daemon.process.send_signal(signal.SIGSTOP)
         command = [sys.executable, "-m", "ingestd", "reload", "-c", str(config)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(tmp_path), text=True) as reload:

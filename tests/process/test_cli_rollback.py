@@ -101,7 +101,7 @@ def test_a_running_daemon_restores_at_once(folder: Folder, service: OtherProgram
         assert service.values() == values()
         folder.write(budget(3))
         daemon.wait_for("run_released", decision="replaced")
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert service.values() == values(3)
         assert daemon.stop() == 0
 

@@ -29,7 +29,7 @@ def test_beside_the_running_daemon_it_shows_its_pid_and_does_not_disturb_it(
     config = write_configuration(tmp_path, server.url, {"upto": 3}, {"broken": True})
     good = config.read_text()
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert here(tmp_path, "check").returncode == 5
         found = json.loads(here(tmp_path, "status", "--json").stdout)
         assert found["pid"] == daemon.process.pid

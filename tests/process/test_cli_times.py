@@ -64,7 +64,7 @@ READING = (
 def test_every_reading_command_prints_local_times_and_with_utc_the_others(folder: Folder) -> None:
     folder.write("part,mass\n00417,0.10\n,2\n")
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         for words in READING:  # the daemon, which runs in UTC, makes the text of `status` and the sentences of `why`
             local = zones(here(folder, *words, **BERLIN))
             assert local in ({"CET"}, {"CEST"}), words

@@ -79,7 +79,7 @@ def test_it_shows_the_daemon_follows_the_size_and_ends_with_q(folder: Folder) ->
     with folder.daemon() as daemon, terminal(folder, "top", "--interval", "0.2") as screen:
         screen.wait_for(r"\x1b\[\?1049h\x1b\[\?25l.*the daemon runs \(process \d+\).*budget +waiting")
         folder.write("part,mass\n00417,0.10\n,2\n")
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         screen.wait_for(r"budget +attention +\d+ +1 +\d+s.*Budget in Bench +ok +\d+ +1 +0")
         frames = re.findall(r"\x1b\[H(.*?)\x1b\[J", screen.text, re.DOTALL)
         assert all(len(line.replace("\x1b[K", "")) <= 80 for frame in frames for line in frame.split("\r\n"))

@@ -121,9 +121,7 @@ def test_a_changed_row_is_reported_with_what_it_gives_now(tmp_path: Path, servic
     assert notes_in(lines) == ["The record has changed: it now gives 1.3 (scalar). The next reading delivers it."]
     assert steps_in(lines)[0] == "value     {mass} → 1.3"
     folder.rows(B="2")
-    assert notes_in(folder.trace("A.mass", "--steps")) == [
-        "part has no such record any more: its source was changed since."
-    ]
+    assert notes_in(folder.trace("A.mass", "--steps")) == ["part has no such record any more: its source has changed."]
     assert notes_in(folder.trace("B.mass", "--steps")) == []
 
 
@@ -322,7 +320,7 @@ def test_a_changed_mapping_is_reported(tmp_path: Path, service: OtherProgram) ->
     folder.configure(**TABLE, entries="{key: '{number}.mass', value: '{mass}', values: {digits: 2}}")
     assert notes_in(folder.trace("A.mass", "--steps")) == [
         (
-            "The mapping or one of its lookups has changed since: the record now gives 1.3 (scalar). "
+            "The mapping or a lookup has changed since the reading: the record now gives 1.3 (scalar). "
             "The next reading delivers it."
         )
     ]
@@ -337,7 +335,7 @@ def test_a_mapping_of_other_fields_is_not_reported_as_a_change_of_the_record(
     folder.configure(**TABLE, entries="{key: '{number}.mass', value: '{number}'}")
     (note,) = notes_in(folder.trace("A.mass", "--steps"))
     assert note.startswith(
-        "The mapping or one of its lookups has changed since: the record at its position now gives A "
+        "The mapping or a lookup has changed since the reading: the record at its position now gives A "
     )
     assert note.endswith("The next reading delivers it.")
 
@@ -405,7 +403,7 @@ def test_a_trace_works_while_the_daemon_runs(tmp_path: Path, service: OtherProgr
     folder = Folder(tmp_path, service)
     folder.write("part,mass\nA,1\n")
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         run = folder.here("trace", "A.mass", "--steps")
         assert run.returncode == 0
         assert "  value     {mass} → 1" in run.stdout.splitlines()

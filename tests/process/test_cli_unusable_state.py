@@ -152,7 +152,7 @@ def test_why_reads_the_state_itself_if_the_daemon_has_just_died(
     state = tmp_path / "var" / "ingestd.db"
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY")
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         daemon.process.kill()
         daemon.ended()
     assert socket_file(state).exists()

@@ -55,7 +55,7 @@ def test_the_daemon_reports_what_a_file_waits_for(tmp_path: Path, server: Docume
     (folder.drop / "other-checksum.csv.done").touch()
     (folder.drop / "other-checksum.csv.sha256").write_text("0" * 64)
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_parked")
+        daemon.wait_for("partition_rejected")
         names = ["no-marker.csv", "no-checksum.csv", "other-checksum.csv", "no-checksum.csv.done"]
         text = explanations_of(folder, *names)
         (folder.drop / ".mounted").unlink()
@@ -69,15 +69,15 @@ def test_a_file_without_a_mapped_column_is_reported_as_long_as_it_exists(
     folder = Folder(tmp_path, server, after=", rescan_seconds: 0.05")
     folder.write("part,weight\nA,1\n")
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_parked")
+        daemon.wait_for("partition_rejected")
         folder.write(GOOD, "next.csv")
-        daemon.wait_for("partition_settled")  # and checked again since
+        daemon.wait_for("partition_acknowledged")  # and checked again since
         sentence = folder.here("why", str(folder.drop / "budget.csv")).stdout
         assert sentence.startswith("budget.csv can't be read, and is not read again until it changes.")
         assert "mass" in sentence
-        assert len([event for event in daemon.events if event["event"] == "partition_parked"]) == 1
+        assert len([event for event in daemon.events if event["event"] == "partition_rejected"]) == 1
         folder.write(GOOD)
-        daemon.wait_for("partition_settled", partition="budget.csv")
+        daemon.wait_for("partition_acknowledged", partition="budget.csv")
         assert daemon.stop() == 0
 
 
@@ -89,7 +89,7 @@ def test_a_saved_file_without_a_mapped_column_is_reported(tmp_path: Path, server
     folder.config.write_text(text)
     folder.write("part,weight\nA,1\n", "one.csv")
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_parked")
+        daemon.wait_for("partition_rejected")
         assert "one.csv can't be read as it is." in folder.here("why", str(folder.drop / "one.csv")).stdout
         assert daemon.stop() == 0
 
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_archived_is_reported_with_reason_and_time(
     (tmp_path / "disk").write_text("not mounted")
     folder.write(GOOD)
     with folder.daemon() as daemon:
-        daemon.wait_for("settling_failed")
+        daemon.wait_for("acknowledgement_failed")
         reason = f"{folder.drop}/budget.csv can't be archived in {tmp_path}/disk/done: Not a directory. A part of"
         why = folder.here("why", str(folder.drop / "budget.csv")).stdout
         assert f"all of it is delivered; it is still in {folder.drop} (tried since 20" in why
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_archived_is_reported_with_reason_and_time(
         assert notice["since"] > 0
         (tmp_path / "disk").unlink()
         (tmp_path / "disk").mkdir()
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert json.loads(folder.here("status", "--json").stdout)["notices"] == []
         assert daemon.stop() == 0
 
@@ -144,13 +144,13 @@ def test_a_file_that_another_pipeline_reads_is_not_reported_until_a_reload_remov
     folder.write(GOOD, "b.txt")
     assert "No pattern matches" not in folder.here("check").stdout
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_settled", partition="a.csv")
-        daemon.wait_for("partition_settled", partition="b.txt")
+        daemon.wait_for("partition_acknowledged", partition="a.csv")
+        daemon.wait_for("partition_acknowledged", partition="b.txt")
         assert "No pattern matches" not in folder.here("status").stdout
         folder.config.write_text(alone)
         assert folder.here("reload").returncode == 0
         folder.write(GOOD.replace("0.10", "0.20"), "a.csv")
-        daemon.wait_for("partition_settled", partition="a.csv", nth=2)
+        daemon.wait_for("partition_acknowledged", partition="a.csv", nth=2)
         assert "source budget: No pattern matches 1 file (b.txt)" in folder.here("status").stdout
         assert daemon.stop() == 0
 
@@ -164,7 +164,7 @@ def test_files_that_match_no_pattern_are_counted_by_status_and_check(tmp_path: P
     assert f"skipped files: {sentence}" in check
     assert "Matching the suffixes of the known formats: 1 file; still empty: 0." in check
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_settled", partition="RUN01.CSV")
+        daemon.wait_for("partition_acknowledged", partition="RUN01.CSV")
         assert f"source budget: {sentence}" in folder.here("status").stdout
         assert daemon.stop() == 0
 

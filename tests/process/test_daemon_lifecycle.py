@@ -54,7 +54,7 @@ def test_a_hanging_source_does_not_delay_the_exit(tmp_path: Path, server: Docume
     mark = tmp_path / "mark"
     config = write_configuration(tmp_path, server.url, {"hang": str(mark)}, {"upto": 2})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
-        daemon.wait_for("partition_settled", pipeline="p1")
+        daemon.wait_for("partition_acknowledged", pipeline="p1")
         began = time.monotonic()
         assert daemon.stop(signal.SIGTERM, seconds=10) == 0
         assert time.monotonic() - began < 10
@@ -67,7 +67,7 @@ def test_a_hanging_source_does_not_delay_the_exit(tmp_path: Path, server: Docume
 def test_a_second_signal_ends_the_daemon_immediately(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"hang": str(tmp_path / "mark")}, {"upto": 2})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-        daemon.wait_for("partition_settled", pipeline="p1")
+        daemon.wait_for("partition_acknowledged", pipeline="p1")
         daemon.process.send_signal(signal.SIGTERM)
         manager.wait_for("STOPPING")
         began = time.monotonic()

@@ -33,7 +33,7 @@ def acting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, h
         config = write_listening_configuration(folder, server.url, [pipeline("masses", {"path": "drop"})], listen)
         with listening_daemon(folder, config) as (daemon, client):
             client.auth = ("anna", TOKEN)
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             yield daemon, client
 
 
@@ -196,7 +196,7 @@ def test_clients_that_do_not_read_an_export_delay_no_page_and_get_no_more_than_t
         server.workspace("Bench")
         config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})])
         daemon, client = connections.enter_context(listening_daemon(tmp_path, config))
-        daemon.wait_for("records_parked")
+        daemon.wait_for("records_rejected")
         kept: list[Iterator[bytes]] = []
         with contextlib.ExitStack() as streams:
             for _ in range(MAX_EXPORTS):
@@ -279,7 +279,7 @@ def test_a_change_by_others_is_shown_as_drift_and_repaired(tmp_path: Path) -> No
         config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})], listen)
         with listening_daemon(tmp_path, config) as (daemon, client):
             client.auth = ("anna", TOKEN)
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             assert "No data sink was checked yet." in client.get("/drift").text
             with httpx.Client(base_url=f"{server.url}/v1/workspace/{workspace}", headers=OTHER) as other:
                 (sink,) = other.get("/data-sink/list").json()
@@ -346,7 +346,7 @@ def test_the_front_page_is_quiet_while_all_is_well(tmp_path: Path, server: Docum
     scheduled = pipeline("masses", {"path": "drop"}, schedule={"every": "1h"})
     config = write_listening_configuration(tmp_path, server.url, [scheduled])
     with listening_daemon(tmp_path, config) as (daemon, client):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         shown = client.get("/").text
         assert "All is well: everything that the sources have is delivered." in shown
         assert 'id="needs"' not in shown
@@ -358,7 +358,7 @@ def test_broken_files_never_show_a_good_state(tmp_path: Path, server: DocumentSe
     (tmp_path / "drop").mkdir()
     config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})])
     broken = {
-        "a.csv": (b"part\n1\n", "partition_parked"),
+        "a.csv": (b"part\n1\n", "partition_rejected"),
         "b.csv": (b"part,mass\n1,\xff\xfe\x00\n", "partition_read"),
         "c.csv": (b'part,mass\n"1,0.10\n', "partition_read"),
     }
@@ -378,7 +378,7 @@ def test_broken_files_never_show_a_good_state(tmp_path: Path, server: DocumentSe
             daemon.wait_for(event, partition=name)
             seen.append(states(client))
         (tmp_path / "drop" / "good.csv").write_text("part,mass\n2,0.20\n")
-        daemon.wait_for("partition_settled", partition="good.csv")
+        daemon.wait_for("partition_acknowledged", partition="good.csv")
         seen.append(states(client))
         assert {one[0] for one in seen} == {"attention"}
         assert "ok" not in {state for one in seen for state in one}
@@ -390,7 +390,7 @@ def test_the_page_of_a_file_has_its_life_until_the_archive(tmp_path: Path, serve
     source = {"path": "drop", "after": "archive", "archive": "done"}
     config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", source)])
     with listening_daemon(tmp_path, config) as (daemon, client):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         shown = client.get("/files?name=a.csv").text
         steps = re.findall(r'<li class="(\w+)"><span class="name">(\w+)</span> <span class="when">(<time)?', shown)
         names = ("Changed", "Seen", "Read", "Mapped", "Delivered", "Archived")

@@ -30,7 +30,7 @@ def test_run_restarts_the_failing_source_and_shows_it_in_status(tmp_path: Path, 
         first = daemon.wait_for("part_failed", part="intake p0")
         assert "Traceback" in first["traceback"]
         assert daemon.wait_for("part_failed", nth=2, part="intake p0")["traceback"] == ""
-        daemon.wait_for("partition_settled", pipeline="p1")
+        daemon.wait_for("partition_acknowledged", pipeline="p1")
         status = json.loads(here(tmp_path, "status", "--json", "-c", str(config)).stdout)
         (failed,) = status["failed_parts"]
         assert (failed["part"], failed["sentence"]) == ("intake p0", "RuntimeError: Symlink loop")
@@ -50,7 +50,7 @@ def test_a_source_that_fails_to_report_is_named_by_the_status_the_health_and_the
     config = write_listening_configuration(tmp_path, server.url, [pipeline])
     sentence = "The connector failed to {}: RuntimeError: Symlink loop. Please report it."
     with listening_daemon(tmp_path, config) as (daemon, client):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         status = json.loads(here(tmp_path, "status", "--json", "-c", str(config)).stdout)
         (state,) = status["states"]
         assert state["state"] == "attention"
@@ -105,6 +105,6 @@ def test_a_link_to_itself_in_a_drop_folder_stops_no_command(tmp_path: Path, serv
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         daemon.wait_for("daemon_ready")
         (tmp_path / "loops" / "c.csv").write_text("part,mass\nC,1\n")
-        daemon.wait_for("partition_settled", pipeline="loops", partition="c.csv")
+        daemon.wait_for("partition_acknowledged", pipeline="loops", partition="c.csv")
         assert not [event for event in daemon.events if event["event"] == "part_failed"]
         assert daemon.stop() == 0

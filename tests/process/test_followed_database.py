@@ -42,7 +42,7 @@ def test_changes_reach_the_service_between_two_runs_of_the_schedule(
         input=setup.stdout, text=True, check=True, capture_output=True,
     )  # fmt: skip
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         assert sorted(server.values("Sink 0")) == ["0.1", "0.2", "0.3"]
         do(database, "INSERT INTO t VALUES (4)")
         daemon.wait_for("partition_read", created=1, removed=0)

@@ -136,9 +136,9 @@ def test_a_row_deleted_from_a_saved_file_is_removed_and_a_missing_file_changes_n
         save("n,value\na,1\nc,3\n")
         wait_for(service, {"a": "1", "c": "3"})
         save("n,value\n")
-        daemon.wait_for("partition_parked")
+        daemon.wait_for("partition_rejected")
         save("a,1\nc,3\n")
-        daemon.wait_for("partition_parked", nth=2)  # its header is lost
+        daemon.wait_for("partition_rejected", nth=2)  # its header is lost
         path.unlink()
         daemon.wait_for("source_away")
         assert service.values() == {"a": "1", "c": "3"}

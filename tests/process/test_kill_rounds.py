@@ -62,7 +62,7 @@ class Scene:
         """Send SIGKILL at a random moment: while it starts, reads or delivers. It must have run until then."""
         draw = self._random_numbers.random()
         if draw < 0.6:
-            daemon.wait_for("partition_settled" if draw < 0.4 else "daemon_ready")
+            daemon.wait_for("partition_acknowledged" if draw < 0.4 else "daemon_ready")
         time.sleep(self._random_numbers.uniform(0, 0.5))  # the moment of the crash; no condition is waited for
         assert daemon.process.poll() is None, "it ended by itself:\n" + "\n".join(daemon.lines[-30:])
         assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
@@ -101,10 +101,14 @@ def test_kills_during_faults_end_in_the_exact_state_with_no_waiting_lane(tmp_pat
         try:
             # The faults continue. The daemon delivers everything without help: lanes wait only for their next attempt.
             for pipeline, file in last:
-                daemon.wait_for("partition_settled", within_seconds=LONGEST_SECONDS, pipeline=pipeline, partition=file)
+                daemon.wait_for(
+                    "partition_acknowledged", within_seconds=LONGEST_SECONDS, pipeline=pipeline, partition=file
+                )
             scene.drop()
             for pipeline, file in scene.waiting():
-                daemon.wait_for("partition_settled", within_seconds=LONGEST_SECONDS, pipeline=pipeline, partition=file)
+                daemon.wait_for(
+                    "partition_acknowledged", within_seconds=LONGEST_SECONDS, pipeline=pipeline, partition=file
+                )
             assert daemon.stop() == 0
         finally:
             daemon.close()

@@ -54,7 +54,7 @@ def drop(folder: Path, file: str, value: str, part: str = "k") -> None:
 
 
 def delivered(daemon: Daemon, file: str) -> None:
-    daemon.wait_for("partition_settled", partition=file)
+    daemon.wait_for("partition_acknowledged", partition=file)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, 
             folder, server.url, [pipeline("masses", {"path": "drop", "empty_seconds": 3_600})]
         )
         with listening_daemon(folder, config) as (daemon, client):
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             yield daemon, client
 
 

@@ -23,8 +23,8 @@ def test_the_daemon_reports_readiness_status_watchdog_and_stop(tmp_path: Path) -
             ready = manager.wait_for("READY", "1")
             assert int(ready["MAINPID"]) == daemon.process.pid
             assert ready["STATUS"].startswith("2 pipelines,")
-            daemon.wait_for("partition_settled", pipeline="p0")
-            daemon.wait_for("partition_settled", pipeline="p1")
+            daemon.wait_for("partition_acknowledged", pipeline="p0")
+            daemon.wait_for("partition_acknowledged", pipeline="p1")
             # Not the status of READY: the numbers have changed since.
             manager.wait_for("STATUS", "2 pipelines, 0 pending, 0 rejected.", after=manager.messages.index(ready) + 1)
             seen = len(manager.messages)
@@ -67,7 +67,7 @@ def test_the_daemon_runs_without_a_service_manager(tmp_path: Path) -> None:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
         with running_daemon(tmp_path, "run", "-c", str(config), NOTIFY_SOCKET="") as (daemon, _):
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             assert daemon.stop() == 0
 
 
@@ -80,7 +80,7 @@ def test_a_missing_service_manager_is_reported_once_and_does_not_stop_the_daemon
             daemon,
             _,
         ):
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             assert daemon.stop() == 0
             reported = [event for event in daemon.events if event["event"] == "manager_unreachable"]
             assert len(reported) == 1

@@ -59,7 +59,7 @@ def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
-        responded = [event for event in service.events if event["event"] == "request_answered"]
+        responded = [event for event in service.events if event["event"] == "request_handled"]
     shortened = re.sub(r"(%[0-9A-F]{2}){100,}", "%…", ran.stdout)
     assert ran.returncode == 0, shortened[-20_000:] + ran.stderr[-2_000:]
     assert not [event for event in responded if event["status"] >= 500]

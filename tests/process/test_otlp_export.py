@@ -91,7 +91,7 @@ def test_a_collector_that_refuses_costs_only_its_items_which_are_counted(tmp_pat
         ):
             for signal in ("traces", "logs"):
                 assert "OTEL_EXPORTER_OTLP_" in daemon.wait_for("telemetry_failed", signal=signal)["sentence"]
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             assert min(dropped(client).values()) >= 1
             collector.status = 200
             (tmp_path / "drop" / "b.csv").write_text("part,mass\n3,0.30\n")
@@ -112,7 +112,7 @@ def test_a_collector_that_is_away_delays_the_end_by_a_second_at_most(tmp_path: P
         with OtlpCollector() as gone:
             address = gone.url
         with listening_daemon(tmp_path, config, OTEL_EXPORTER_OTLP_ENDPOINT=address, **FAST_EXPORT) as (daemon, _):
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             assert daemon.stop(seconds=DEADLINE_SECONDS / 5) == 0, "its requests are retried for 10 s"
 
 

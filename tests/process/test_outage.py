@@ -16,7 +16,7 @@ def drop_for_all(folder: Path, round_number: int) -> None:
 
 def wait_until_archived(daemon: Daemon, round_number: int) -> None:
     for number in range(PIPELINES):
-        daemon.wait_for("partition_settled", pipeline=name(number), partition=f"round-{round_number}.csv")
+        daemon.wait_for("partition_acknowledged", pipeline=name(number), partition=f"round-{round_number}.csv")
 
 
 def test_every_lane_delivers_again_after_an_outage(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Daem
         with listening_daemon(folder, config) as (daemon, client):
             client.auth = ("anna", TOKEN)
             daemon.wait_for("source_away")
-            daemon.wait_for("partition_parked")
+            daemon.wait_for("partition_rejected")
             yield folder, daemon, client
 
 

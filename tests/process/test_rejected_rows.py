@@ -42,7 +42,7 @@ def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_ag
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY", "1")
         drop(tmp_path, "budget.csv", "\r\n".join(["part;mass;note", *rows, ""]))
-        daemon.wait_for("partition_settled", partition="budget.csv")
+        daemon.wait_for("partition_acknowledged", partition="budget.csv")
         assert len(server.values("Mass")) == 997
 
         receipt = json.loads((tmp_path / "done" / "budget.csv.receipt.json").read_bytes())
@@ -57,7 +57,7 @@ def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_ag
         corrected = text.replace(";10,5;Größe 10", "Teil-10;10,5;Größe 10").replace(";500,5;", "Teil-500;500,5;")
         path.unlink()
         drop(tmp_path, QUARANTINED, corrected)
-        daemon.wait_for("partition_settled", partition=QUARANTINED)
+        daemon.wait_for("partition_acknowledged", partition=QUARANTINED)
         held = server.values("Mass")
         assert len(held) == 999
         assert (held["Teil-10"], held["Teil-500"]) == (("10,5", "scalar"), ("500,5", "scalar"))
@@ -79,14 +79,14 @@ def test_an_unreadable_file_is_moved_and_its_name_can_be_used_again(tmp_path: Pa
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY", "1")
         drop(tmp_path, "budget.csv", "part;part\nA;1\n")
-        daemon.wait_for("partition_parked", partition="budget.csv")
+        daemon.wait_for("partition_rejected", partition="budget.csv")
         drop(tmp_path, "other.csv", "part;mass\nB;2\n")
-        daemon.wait_for("partition_settled", partition="other.csv")
+        daemon.wait_for("partition_acknowledged", partition="other.csv")
         assert sorted(path.name for path in (tmp_path / "done" / "failed").iterdir()) == [
             "budget.csv", "budget.csv.reason.txt",
         ]  # fmt: skip
         drop(tmp_path, "budget.csv", "part;mass\nA;1\n")
-        daemon.wait_for("partition_settled", partition="budget.csv")
+        daemon.wait_for("partition_acknowledged", partition="budget.csv")
         assert daemon.stop() == 0
     assert {key: value for key, (value, _) in server.values("Mass").items()} == {"A": "1", "B": "2"}
     assert "0 rejected" in here(tmp_path, "sync", "-c", str(config)).stdout

@@ -140,7 +140,7 @@ def is_active(daemon: Daemon, **fields: Any) -> dict[str, Any]:
 
 
 def delivered(daemon: Daemon, file: str, nth: int = 1) -> None:
-    daemon.wait_for("partition_settled", partition=file, nth=nth, within_seconds=DEADLINE_SECONDS)
+    daemon.wait_for("partition_acknowledged", partition=file, nth=nth, within_seconds=DEADLINE_SECONDS)
 
 
 def value_becomes(site: Site, key: str, value: str | None, *, within_seconds: float = DEADLINE_SECONDS) -> None:

@@ -171,7 +171,7 @@ def test_a_secret_from_load_credential_reaches_the_service_and_the_daemon_cannot
         config = write_configuration(tmp_path, server.url, {"upto": 3})
         config.write_text(config.read_text().replace("test-key", f"${{credential:{name}}}"))
         with running_daemon(tmp_path, "run", "-c", str(config), CREDENTIALS_DIRECTORY=str(credentials)) as (daemon, _):
-            daemon.wait_for("partition_settled")
+            daemon.wait_for("partition_acknowledged")
             # The command runs without the credential: it needs no secret, and the daemon reads its own.
             reload = ingestd(tmp_path, "reload", "-c", str(config))
             assert (reload.returncode, reload.stderr) == (0, "")

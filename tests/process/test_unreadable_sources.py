@@ -136,7 +136,7 @@ def test_a_source_that_can_not_be_read_is_shown_everywhere(scene: tuple[Path, Da
         assert failures[name][:40] in unescape(client.get("/files", params={"name": partition}).text), name
 
 
-LOGGED = {"source_away", "source_stopped", "partition_parked"}
+LOGGED = {"source_away", "source_stopped", "partition_rejected"}
 
 
 def shows(text: str, name: str, why: str) -> bool:

@@ -47,7 +47,7 @@ def test_a_command_with_a_wrong_password_reports_it(database: str, command: tupl
 
 
 def test_a_pooler_that_shares_sessions_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    sentence = "a pooler before it shares one session between clients"
+    sentence = "a pooler in front of it shares one session between clients"
     serve = ("serve", "--data", str(tmp_path), "--port", "0")
     with databases() as made, made.migrated() as url, pgbouncer(url, {"postgres": "right"}) as pooler:
         pooled = _through(pooler.host, url)

@@ -82,7 +82,7 @@ def held_scene(folder: Path, url: str, listen: Mapping[str, Any]) -> Path:
 def hold_a_run(folder: Path, daemon: Daemon) -> int:
     """Wait for the first readings, change every row of the guarded file, and return the number of the run that is held."""
     for name in ("guarded", "masses", "hostile"):
-        daemon.wait_for("partition_settled", pipeline=name)
+        daemon.wait_for("partition_acknowledged", pipeline=name)
     daemon.wait_for("source_away")
     rows = "".join(f"{number},{number}.7\n" for number in range(100))
     (folder / "guarded" / "new").write_text(f"part,mass\n{rows}")

@@ -479,7 +479,7 @@ class MemoryMirror:
                 continue
             count += 1
             known.findings[key] = (
-                replace(finding, answer="removed again" if finding.what == "added" else "sent again"),
+                replace(finding, reaction="removed again" if finding.what == "added" else "sent again"),
                 -1,
             )
         return count
@@ -497,7 +497,7 @@ class MemoryMirror:
                     sink, pl.DataFrame({"key": [key], "value": [finding.found], "data_type": [finding.found_type]})
                 )
             count += 1
-            known.findings[key] = (replace(finding, answer="adopted"), -1)
+            known.findings[key] = (replace(finding, reaction="adopted"), -1)
         return count
 
     def _compare(self, check: _Check, at: float) -> Iterator[tuple[DriftFinding, int]]:
@@ -505,7 +505,7 @@ class MemoryMirror:
         rejected = {one.key for where, one in self._rejected.values() if where == check.sink}
         blank = DriftFinding(
             sink=sink.state.address.name, workspace=sink.state.address.workspace, key="", what="added", pipeline="",
-            wanted=None, wanted_type="", found=None, found_type="", since=at, answer="",
+            wanted=None, wanted_type="", found=None, found_type="", since=at, reaction="",
         )  # fmt: skip
         for key, (value, data_type) in check.seen.items():
             if key not in sink.rows and key not in check.gone | rejected and key not in sink.dropped:

@@ -1,4 +1,4 @@
-"""The command line: a module for each verb."""
+"""The command line of the service. Each verb has a module."""
 
 from __future__ import annotations
 

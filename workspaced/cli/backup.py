@@ -1,4 +1,4 @@
-"""``workspaced backup``."""
+"""``workspaced backup``: copy all data into a new folder."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from workspaced.storage.backup import back_up
 def backup(folder: Path, data: Path, database: str, blobs: str) -> None:
     """Copy all data into the new FOLDER, while the service runs or not.
 
-    FOLDER then has the records of one moment (workspaced.db, or for PostgreSQL workspaced.dump, written by pg_dump), and
-    blobs, the bytes of all files. The bytes in a bucket (--blobs) stay there: `workspaced blobs copy` copies them to a folder.
-    The backup contains secrets: protect it like the data folder. It does not contain
+    FOLDER then has the records of one point in time: workspaced.db, or for PostgreSQL workspaced.dump, written by pg_dump.
+    FOLDER/blobs has the bytes of all files. Bytes in a bucket (--blobs) are not in the backup: `workspaced blobs copy` copies
+    them to a folder. The backup contains secrets: protect it like the data folder. It does not contain
     WORKSPACED_ENCRYPTION_KEY, without which the secrets of webhooks can't be read.
 
     \b
-    To restore it, stop the service. For SQLite, the copy is a data folder:
+    To restore the backup, stop the service. For SQLite, the backup is a data folder:
       cp -a FOLDER NEW_DATA
       workspaced serve --data NEW_DATA
-    For PostgreSQL, restore it into a new, empty database:
+    For PostgreSQL, restore the backup into a new, empty database:
       createdb workspaced_restored
       pg_restore --exit-on-error --no-owner --dbname workspaced_restored FOLDER/workspaced.dump
       mkdir NEW_DATA; cp -a FOLDER/blobs NEW_DATA/

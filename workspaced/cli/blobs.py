@@ -36,16 +36,16 @@ def blobs() -> None:
 @data_option(required=True)
 @database_option
 @blobs_option
-@click.option("--switch", is_flag=True, help="Then make TARGET the store of the database.")
+@click.option("--switch", is_flag=True, help="After the copy, make TARGET the store of the database.")
 def copy(target: str, data: Path, database: str, blobs: str, *, switch: bool) -> None:
     """Copy the bytes of all files to TARGET, a bucket (s3://bucket/prefix) or a folder, while the service runs or not.
 
-    Bytes that TARGET has already are not copied again, so the same command continues an interrupted copy. Each copy is compared
-    with its SHA-256. The source is the folder in --data, or the bucket of --blobs.
+    The source is the bucket of --blobs; without --blobs, the folder in --data. Bytes that TARGET has already are not copied
+    again, so the same command continues an interrupted copy. All copied bytes are compared with their SHA-256.
 
-    With --switch, hosts that run with the former store accept no more uploads, and can't be started with it again. Stop them,
-    and start all hosts with TARGET: `workspaced serve --blobs s3://bucket/prefix`, or without --blobs for the folder blobs in
-    --data. Bytes in the former store stay there.
+    With --switch, hosts that run with the former store accept no more uploads, and can't be started with this store again. Stop
+    these hosts, and start all hosts with TARGET: `workspaced serve --blobs s3://bucket/prefix`, or without --blobs for the
+    folder blobs in --data. Bytes in the former store stay there.
     """
     address = selected_address(data, database)
     source = selected_blobs(data, blobs)
@@ -62,12 +62,12 @@ async def _copy(
     address: Address, source: Path | BucketAddress, into: Path | BucketAddress, data: Path, *, switch: bool
 ) -> tuple[int, int]:
     threads = FileThreads()
-    # Files are moved into a folder, so they must be received on the file system of the folder.
+    # Received files are moved into the target folder, so they must be received on the file system of this folder.
     folder = into if isinstance(into, Path) else WorkspacedSettings(data=data).blob_folder
     incoming = IncomingFolder(folder / "incoming", threads)
     try:
         await incoming.start()
-        await incoming.drop_abandoned()  # what a killed copy left there
+        await incoming.drop_abandoned()  # files of a copy that was killed
         moving = BlobCopy(address, create_blob_store(source, threads), create_blob_store(into, threads), incoming)
         counts = await moving.run(_report)
         if switch:

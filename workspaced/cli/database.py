@@ -1,4 +1,4 @@
-"""Options and errors of the commands that use the database directly, whether the service runs or not."""
+"""Options and errors of the commands that use the database directly, not through a running service."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def data_option(*, required: bool) -> Callable[[Command], Command]:
 
 
 def database_option(command: Command) -> Command:
-    """Add ``--database``, a URL; empty if neither it nor the variable is given."""
+    """Add ``--database``, a URL. It is empty if neither the option nor the variable is set."""
     return click.option(
         "--database",
         envvar=DATABASE_URL,
@@ -46,25 +46,25 @@ def database_option(command: Command) -> Command:
         show_envvar=True,
         metavar="URL",
         help="PostgreSQL instead of a SQLite file in the data folder: postgresql://user@host:5432/name; several hosts are "
-        "separated by commas. A password is better kept in PGPASSWORD or ~/.pgpass.",
+        "separated by commas. Keep the password in PGPASSWORD or ~/.pgpass.",
     )(command)
 
 
 def blobs_option(command: Command) -> Command:
-    """Add ``--blobs``, the URL of a bucket; empty if neither it nor the variable is given."""
+    """Add ``--blobs``, the URL of a bucket. It is empty if neither the option nor the variable is set."""
     return click.option(
         "--blobs",
         envvar="WORKSPACED_BLOBS",
         default="",
         show_envvar=True,
         metavar="URL",
-        help="Bucket of S3 for the bytes of files, instead of a folder in the data folder: s3://bucket/prefix. The variables "
-        "WORKSPACED_BLOBS_… have its endpoint and credentials.",
+        help="S3 bucket for the bytes of files, instead of a folder in the data folder: s3://bucket/prefix. The variables "
+        "WORKSPACED_BLOBS_… set the endpoint and credentials of the bucket.",
     )(command)
 
 
 def selected_blobs(data: Path, url: str) -> Path | BucketAddress:
-    """Return the address of the bytes of files; without a URL, the folder in the data folder.
+    """Return the store of the bytes of files: the bucket of the URL or, without a URL, the folder in the data folder.
 
     Raises:
         Failure: the URL or a variable is invalid.
@@ -77,7 +77,7 @@ def selected_blobs(data: Path, url: str) -> Path | BucketAddress:
 
 
 def address_option(command: Command) -> Command:
-    """Add ``--data`` and ``--database``, passed to the command as one ``address``."""
+    """Add ``--data`` and ``--database``. The command gets both as one ``address``."""
 
     @functools.wraps(command)
     def addressed(*words: Any, data: Path | None, database: str, **more: Any) -> Any:
@@ -87,10 +87,10 @@ def address_option(command: Command) -> Command:
 
 
 def selected_address(data: Path | None, database: str) -> Address:
-    """Return the address of the database in the options.
+    """Return the address of the database that the options name.
 
     Raises:
-        Failure: neither is given, or the URL is invalid.
+        Failure: neither option is given, or the URL is invalid.
     """
     if data is None and not database:
         raise Failure("No database is given. Add --data FOLDER, or --database URL for PostgreSQL.", 2)
@@ -104,7 +104,7 @@ def configured_limits() -> Limits:
     """Return the limits of the service in this environment.
 
     Raises:
-        Failure: a variable has no whole number.
+        Failure: a variable is not a whole number.
     """
     try:
         return Limits.from_environment(os.environ)
@@ -113,10 +113,10 @@ def configured_limits() -> Limits:
 
 
 def with_failures(step: Callable[[], T]) -> T:
-    """Return what the step returns.
+    """Run the step; return its result.
 
     Raises:
-        Failure: the database can't be used, or not now.
+        Failure: the database can't be used at all, or can't be used now.
     """
     try:
         return step()
@@ -129,19 +129,19 @@ def with_failures(step: Callable[[], T]) -> T:
 
 
 def in_transaction(address: Address, work: Callable[[Transaction], T]) -> T:
-    """Do work in one transaction.
+    """Do the work in one transaction; return its result.
 
     Raises:
-        Failure: the database can't be used, or not now.
+        Failure: the database can't be used at all, or can't be used now.
     """
     return with_failures(lambda: transact(address, work))
 
 
 def restored(address: Address, group: str, restore: Callable[[Transaction, int], object]) -> None:
-    """Restore something deleted; ``restore`` gets the transaction and the time. ``group`` is the verb that lists them.
+    """Restore a deleted resource. ``restore`` gets the transaction and the time. ``group``: the verb that lists such resources.
 
     Raises:
-        Failure: it is not deleted, it can't be restored, or the database can't be used.
+        Failure: the resource is not deleted or can't be restored, or the database can't be used.
     """
     try:
         in_transaction(address, lambda tx: restore(tx, now_ms()))
@@ -151,7 +151,7 @@ def restored(address: Address, group: str, restore: Callable[[Transaction, int],
 
 
 def uuid_of(kind: str, text: str) -> str:
-    """Return an id in lower case; ``kind`` is what it identifies.
+    """Return an id in lower case; ``kind`` is what the id identifies.
 
     Raises:
         Failure: the text is not a UUID.

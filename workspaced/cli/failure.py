@@ -1,4 +1,4 @@
-"""Errors of commands: one sentence, and an exit code from sysexits(3)."""
+"""Errors of commands: each has a sentence, and an exit code from sysexits(3)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import click
 from ingestd.process.terminal_text import terminal_line
 
 UNUSABLE = 78
-"""EX_CONFIG: starting again changes nothing; an operator must act."""
+"""EX_CONFIG: a new start would fail, too, until an operator corrects the cause."""
 
 UNAVAILABLE = 69
-"""EX_UNAVAILABLE: starting again later may help."""
+"""EX_UNAVAILABLE: a later start may succeed."""
 
 
 class Failure(click.ClickException):
-    """A sentence on standard error and an exit code."""
+    """Ends the command with a sentence on standard error and an exit code."""
 
     def __init__(self, sentence: str, exit_code: int) -> None:
         super().__init__(sentence)

@@ -37,7 +37,7 @@ def list_files(workspace: str, address: Address, *, deleted: bool, as_json: bool
 @click.argument("file")
 @address_option
 def restore(file: str, address: Address) -> None:
-    """Restore FILE, given by its id, with all its versions, while it is deleted and not yet purged."""
+    """Restore the deleted FILE, given by its id, with all its versions. A purged file can't be restored."""
     file_id = uuid_of("file", file)
     restored(address, "files", lambda tx, now: retention.restore(tx, file_id, now=now))
     echo(f"{file_id} is restored.")

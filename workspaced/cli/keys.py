@@ -76,7 +76,7 @@ def create(
 @json_option
 @address_option
 def list_keys(address: Address, *, as_json: bool) -> None:
-    """Print all keys with their roles, the last characters, times and state. Never the key itself."""
+    """Print all keys: roles, last characters, times and state, but never the key itself."""
     now = now_ms()
 
     def work(tx: Transaction) -> list[Row]:
@@ -89,7 +89,7 @@ def list_keys(address: Address, *, as_json: bool) -> None:
 @click.argument("key")
 @address_option
 def revoke(key: str, address: Address) -> None:
-    """Revoke KEY, given by id or name. A running service refuses it within seconds."""
+    """Revoke KEY, given by id or name. A running service refuses the key within seconds."""
 
     def work(tx: Transaction) -> str:
         found, now = _find(tx, key), now_ms()
@@ -107,11 +107,11 @@ def revoke(key: str, address: Address) -> None:
     type=click.IntRange(0, 168),
     default=24,
     show_default=True,
-    help="How long the old secret stays valid beside the new secret.",
+    help="How many hours the old secret stays valid.",
 )
 @address_option
 def rotate(key: str, overlap_hours: int, address: Address) -> None:
-    """Create a new secret for KEY, given by id or name, and print it. The secret itself is not stored."""
+    """Create a new secret for KEY, given by id or name, and print it. The secret can't be printed again."""
 
     def work(tx: Transaction) -> str:
         found, now = _find(tx, key), now_ms()

@@ -1,4 +1,4 @@
-"""``workspaced migrate``."""
+"""``workspaced migrate``: migrate the database to the schema of this program."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from workspaced.storage.schema import known
 def migrate(address: Address) -> None:
     """Migrate the database to the schema of this program.
 
-    Each start of the service also migrates a SQLite file. It does not migrate PostgreSQL, which several processes use: run this
-    once before the hosts are upgraded. Each step is one transaction. If several migrations are started, only one works at a
-    time. If other sessions use the tables of a step for 30 seconds, or programs that it excludes use the database, the command
-    ends and names them.
+    A SQLite file is also migrated at each start of the service. PostgreSQL is migrated only by this command, because several
+    processes use the database: run it once, before you upgrade the hosts. Each step is one transaction. If several migrations
+    are started, only one works at a time. A step waits for sessions that use its tables, and for programs that can't use the
+    new schema. After 30 seconds, the command names them and ends with an error.
     """
     before, after = with_failures(lambda: factory.migrate(address, on_wait=_report))
     if before == after:

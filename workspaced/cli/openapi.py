@@ -1,4 +1,4 @@
-"""``workspaced openapi``."""
+"""``workspaced openapi``: print the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workspaced.settings.environment import settings_from
 
 @click.command()
 def openapi() -> None:
-    """Print the OpenAPI 3.1 document of a service with these environment variables."""
+    """Print the OpenAPI 3.1 document of a service that runs with the current environment variables."""
     try:
         settings = settings_from(os.environ, data=Path())
     except ValueError as error:

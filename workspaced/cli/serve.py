@@ -1,4 +1,4 @@
-"""``workspaced serve``."""
+"""``workspaced serve``: run the service."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from workspaced.storage.port import StorageUnusable
     type=click.IntRange(0, 65535),
     default=8400,
     show_default=True,
-    help="Port to listen on; 0 takes a free one.",
+    help="Port to listen on; 0: any free port.",
 )
 @click.option(
     "--admin-port",
@@ -49,7 +49,7 @@ from workspaced.storage.port import StorageUnusable
     default="127.0.0.1",
     show_default=True,
     envvar="WORKSPACED_ADMIN_HOST",
-    help="Address of --admin-port, which needs no key.",
+    help="Address to listen on for --admin-port. Requests there need no API key.",
 )
 @click.option(
     "--tls-certificate",
@@ -61,12 +61,12 @@ from workspaced.storage.port import StorageUnusable
     "--tls-key",
     type=click.Path(path_type=Path),
     envvar="WORKSPACED_TLS_KEY",
-    help="PEM file of its private key, without a password.",
+    help="PEM file of the certificate's private key, without a password.",
 )
 @click.option(
     "--dev",
     is_flag=True,
-    help="For development: logs every request; webhooks may use plain http and this machine's addresses.",
+    help="For development: log every request; webhooks may use plain http and the addresses of this machine.",
 )
 def serve(
     data: Path,
@@ -122,7 +122,7 @@ def _certificate(certificate: Path | None, key: Path | None) -> Certificate | No
 
 
 def _announce(url: str) -> None:
-    """Print the URL. The service runs on if nothing can read it."""
+    """Print the URL. If standard output can't be written, the service continues."""
     try:
         echo(url)
     except OSError:

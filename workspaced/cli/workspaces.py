@@ -41,7 +41,7 @@ def workspaces() -> None:
 def create(label: str, address: Address, *, as_json: bool) -> None:
     """Create a workspace with this LABEL, and print its id. Keys with a role in all workspaces may use it.
 
-    A label that another workspace has is refused: a pipeline that names this label would be paused.
+    The label must differ from the labels of all other workspaces: a pipeline that names a label of two workspaces is paused.
     """
     try:
         new, _ = read_body(NewWorkspace, {"label": label}, configured_limits())
@@ -76,7 +76,7 @@ def list_workspaces(address: Address, *, deleted: bool, as_json: bool) -> None:
 @click.argument("workspace")
 @address_option
 def restore(workspace: str, address: Address) -> None:
-    """Restore WORKSPACE, given by its id, with all its contents, while it is deleted and not yet purged."""
+    """Restore the deleted WORKSPACE, given by its id, with all its contents. A purged workspace can't be restored."""
     workspace_id = uuid_of("workspace", workspace)
     restored(address, "workspaces", lambda tx, now: retention.restore(tx, workspace_id, now=now))
     echo(f"{workspace_id} is restored.")

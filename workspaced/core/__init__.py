@@ -1,1 +1,1 @@
-"""Values and rules that every layer uses: problems, members of bodies, records, text, instants, JSON."""
+"""Values and rules that every layer uses: problems, members of bodies, records, text, timestamps, JSON."""

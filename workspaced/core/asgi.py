@@ -1,4 +1,4 @@
-"""The types of an ASGI application, which the service shares with every listener."""
+"""The types of an ASGI application; the listeners of `ingestd` use the same types."""
 
 from __future__ import annotations
 

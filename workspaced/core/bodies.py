@@ -1,4 +1,4 @@
-"""Request bodies: models of pydantic, with fields that are annotated with members. A field without a default is required."""
+"""Request bodies: pydantic models. Each field is annotated with a `Member`, and is required if it has no default."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from workspaced.core.problems import FieldError, Invalid
 
 
 class Body(BaseModel):
-    """A request body, or an object in one. Names in JSON are in camel case."""
+    """A request body, or an object within a request body. Names in JSON are in camel case."""
 
     model_config = ConfigDict(alias_generator=to_camel, frozen=True)
 
     is_update: ClassVar[bool] = False
-    """Whether members without a default may be absent. They can't be null."""
+    """Whether members without a default may be absent. Even then they can't be null."""
     unused: ClassVar[frozenset[str]] = frozenset()
     """Names of members that have no effect, but are not reported as ignored."""
 
@@ -62,7 +62,7 @@ class Body(BaseModel):
         return made
 
     def given(self) -> dict[str, Any]:
-        """Return the given fields; null gives the default of a field."""
+        """Return the fields that the request has. A field that is null there has its default."""
         given = self.model_fields_set
         return {name: value for name, value in vars(self).items() if name in given}
 
@@ -78,11 +78,11 @@ class Nested(Member):
     is_list: bool = False
 
     def parsed(self, value: Any) -> Any:
-        """Return the object or list of a given value, if the value is its text."""
+        """Return the object or list. A subclass that also accepts JSON text returns the parsed text."""
         return value
 
     def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:
-        """Return the checked value; ``check`` returns the body, or the list of bodies, of a value."""
+        """Return the checked value. ``check`` converts a value to the body or to the list of bodies."""
         raise NotImplementedError
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -111,10 +111,10 @@ def members_of(body_type: type[Body]) -> Mapping[str, FieldMember]:
 def read_body(
     body_type: type[BodyT], body: object, limits: Any, *, now: int = 0, pointer: str = ""
 ) -> tuple[BodyT, tuple[str, ...]]:
-    """Return the checked body, and the names of its ignored members. ``pointer``: where it is in the body of the request.
+    """Return the checked body, and the names of its ignored members. ``pointer``: the JSON Pointer of ``body`` in the request.
 
     Raises:
-        Invalid: there are mistakes; it has all of them.
+        Invalid: the body has mistakes; the exception has all of them.
     """
     try:
         made = body_type.model_validate(body, context=Context(limits, now))

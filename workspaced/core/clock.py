@@ -1,4 +1,4 @@
-"""The clock of the service: the present instant, and waiting until an instant or an event."""
+"""The clock of the service: the present time, and waiting until a time or an event."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Clock:
         return now_ms()
 
     def steady(self) -> int:
-        """Return monotonic milliseconds: setting the clock does not change them."""
+        """Return monotonic milliseconds, which do not change when the clock is set."""
         return time.monotonic_ns() // 1_000_000
 
     async def wait(self, event: asyncio.Event, until: int) -> None:
-        """Wait until the event is set, at most until an instant in milliseconds since 1970."""
+        """Wait until the event is set, at most until the time ``until`` (milliseconds since 1970)."""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(until - self.now(), 0) / 1_000):
                 await event.wait()
 
 
 class SharedClock(Clock):
-    """A clock that several hosts share, such as the clock of a database: its difference to this machine's steady clock.
+    """A clock that several hosts share, such as the clock of a database.
 
-    So the wrong clock of one host does not affect the times that other hosts read. Before the first measurement, the machine's
-    clock is used.
+    It is stored as its difference to this machine's steady clock. So a wrong clock of one host does not affect the times that
+    other hosts read. Before the first measurement, it returns the time of the machine's clock.
     """
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class SharedClock(Clock):
         return super().now() if self._ahead is None else self.steady() + self._ahead
 
     def measure(self, ask: Callable[[], int]) -> None:
-        """Measure the shared clock in milliseconds since 1970.
+        """Measure the shared clock. ``ask`` returns its time in milliseconds since 1970.
 
-        The result of a slow response is used only if there is no other result yet.
+        The result of a slow call is used only if there is no other result yet.
         """
         before = self.steady()
         shared = ask()
@@ -61,19 +61,19 @@ class SharedClock(Clock):
 
 
 class SetBack:
-    """Notices that a clock was put back. Work that is due at a stored instant would then wait for longer."""
+    """Detects that a clock was set back. Work that is due at a stored time would then start too late."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ahead = self._difference()
 
     def noticed(self) -> bool:
-        """Return whether the clock was put back since `accept`."""
+        """Return whether the clock was set back since the last `accept`."""
         self._ahead = max(self._ahead, self._difference())
         return self._difference() < self._ahead - _TOLERATED_MS
 
     def accept(self) -> None:
-        """Accept the clock as it is now."""
+        """Use the present time of the clock as the reference of `noticed`."""
         self._ahead = self._difference()
 
     def _difference(self) -> int:

@@ -1,4 +1,4 @@
-"""JSON of bodies: strict decoding; numbers keep their digits (contract G6, G7, G10)."""
+"""Strict decoding and encoding of JSON bodies. Numbers keep their digits (contract G6, G7, G10)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def require_json(content_type: str | None, body: bytes) -> None:
     """Reject a body with a media type other than JSON. A body without a media type is read as JSON.
 
     Raises:
-        UnsupportedMediaTypeProblem: it has another media type, or another encoding than UTF-8.
+        UnsupportedMediaTypeProblem: the media type is not JSON, or the charset is not UTF-8.
     """
     if not content_type or not body or content_type == "application/json":
         return

@@ -38,7 +38,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=0)]
 RawNumber: TypeAlias = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
 RawStrings: TypeAlias = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "array", "items": STRING})]
 RawObject: TypeAlias = Annotated[msgspec.Raw, Meta(extra_json_schema=OBJECT)]
-"""Members of response records; a ``Raw`` is JSON that is sent as it is stored."""
+"""Members of response records. A ``Raw`` member is stored JSON, which is sent without a change."""
 
 
 def record_schemas(*records: type[msgspec.Struct]) -> dict[str, Schema]:
@@ -51,7 +51,7 @@ def record_schemas(*records: type[msgspec.Struct]) -> dict[str, Schema]:
 
 
 def is_record(kind: object) -> bool:
-    """Whether something is a class of records."""
+    """Return whether ``kind`` is a class of records."""
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
@@ -105,7 +105,7 @@ def described(schema: Schema, description: str) -> Schema:
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return the schema of the same value or null."""
+    """Return the schema of a value that has ``schema`` or is null."""
     bare = {key: value for key, value in schema.items() if key != "description"}
     return described({"anyOf": [bare, {"type": "null"}]}, schema.get("description", ""))
 

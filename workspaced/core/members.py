@@ -1,8 +1,8 @@
 """The members of request bodies: annotations of the fields of models, see `workspaced.core.bodies`.
 
-A `Member` validates the values of a field, and says their JSON Schema: ``label: Annotated[str, Label(longest="label_length")]``.
-Null means the default, unless the member is required or not ``nullable``. A bound is a number, or the name of a limit in the
-settings.
+A `Member` validates the values of a field, and returns their JSON Schema. Example:
+``label: Annotated[str, Label(longest="label_length")]``. Null means the default; required members, and members that are not
+``nullable``, can't be null. A bound is a number, or the name of a limit in the settings.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from workspaced.core.text import as_uuid, has_controls, normalised
 
 Bound: TypeAlias = int | str
 
-# Floating point of every language has this range, and 64 digits are enough for any measured quantity.
+# Floating-point numbers of every language have this range, and 64 digits are enough for any measured quantity.
 _LARGEST: Final = Decimal("1e300")
 _DIGITS: Final = 64
 
 
 class Context(NamedTuple):
-    """The context of a validation, in addition to the body. ``now`` is milliseconds since 1970."""
+    """What a validation needs in addition to the body. ``now`` is milliseconds since 1970."""
 
     limits: Any
     now: int
@@ -51,12 +51,12 @@ Info: TypeAlias = ValidationInfo[Context]
 
 
 def rejected(code: str, *musts: str) -> PydanticCustomError:
-    """Return the error of a member; each of ``musts`` completes a sentence about it."""
+    """Return the error of a member. Each of ``musts`` is the end of a sentence that begins with the member's name."""
     return PydanticCustomError(code, "rejected", {"musts": musts})
 
 
 def string_of(value: Any) -> str:
-    """Return a value that is a string. Raises PydanticCustomError: it is something else."""
+    """Return the value. Raises PydanticCustomError: the value is not a string."""
     if not isinstance(value, str):
         raise rejected("wrong_type", "must be a string")
     return value
@@ -69,7 +69,7 @@ def bound(limits: Any, given: Bound) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """The kind of a field. A subclass implements ``_check``, and either ``_form``, the schema by the limits, or ``form``."""
+    """The kind of a field. A subclass implements ``_check``, and has the schema in ``form``, or in ``_form`` by the limits."""
 
     description: str = ""
     nullable: bool = True
@@ -79,13 +79,13 @@ class Member:
     form: ClassVar[Schema] = {}
 
     def read(self, value: Any, info: Info) -> Any:
-        """Return the checked value; UNSET stays. Raises PydanticCustomError: the value is, or causes, an error of `rejected`."""
+        """Return the checked value; UNSET stays. Raises PydanticCustomError: the value is invalid, or is such an error."""
         if isinstance(value, PydanticCustomError):
             raise value
         return value if value is UNSET else self._check(value, info)
 
     def absent(self, *, null: bool) -> tuple[str, str]:
-        """Return the mistake of an absent member. ``null``: the member may be absent, but it is null."""
+        """Return code and sentence of the error of an absent member. ``null``: the member may be absent, but is null."""
         return ("wrong_type", "can't be null") if null else ("required", f"is required and must be {self.what}")
 
     def schema(self, limits: Any) -> Schema:
@@ -104,9 +104,9 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Text(Member):
-    """A string of ``longest`` code points at most, in NFC unless ``exact``. ``one_line``: no controls.
+    """A string of at most ``longest`` code points, normalised to NFC unless ``exact``. ``one_line``: no control characters.
 
-    ``mistake``: the code and the sentence for a string that does not match ``pattern`` as a whole.
+    ``mistake``: the code and the sentence of the error if the whole string does not match ``pattern``.
     """
 
     longest: Bound
@@ -117,7 +117,7 @@ class Text(Member):
     mistake: tuple[str, str] = ("", "")
 
     slack: ClassVar[int] = 0
-    """The number of characters by which the string may be longer before it is trimmed."""
+    """The string may have this many characters more than ``longest`` before it is trimmed."""
 
     def _check(self, value: Any, info: Info) -> Any:
         text = string_of(value) if self.exact else normalised(string_of(value))
@@ -156,7 +156,7 @@ class Label(Text):
 
 @dataclass(frozen=True, kw_only=True)
 class Word(Text):
-    """One of the strings ``words``. ``mistake``: the code and the sentence for any other."""
+    """One of the strings ``words``. ``mistake``: the code and the sentence of the error for any other string."""
 
     words: tuple[str, ...]
 
@@ -171,7 +171,7 @@ class Word(Text):
 
 
 class Identifier(Member):
-    """A UUID, in lower case after reading."""
+    """A UUID. The checked value is in lower case."""
 
     what = "a UUID"
     form = UUID
@@ -207,7 +207,7 @@ class JsonObject(Member):
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Member):
-    """A finite number; it keeps its digits."""
+    """A finite number, which keeps its digits."""
 
     lowest: int | None = None
 
@@ -226,7 +226,7 @@ class Number(Member):
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Number):
-    """A whole number from ``lowest`` (0 by default) to ``highest``, which may have the form 7.0, as in JSON Schema."""
+    """A whole number from ``lowest`` (0 by default) to ``highest``. 7.0 is a whole number, too, as in JSON Schema."""
 
     highest: Bound
 
@@ -242,9 +242,9 @@ class Whole(Number):
 
 @dataclass(frozen=True, kw_only=True)
 class Strings(Member):
-    """A list of strings, without repetitions if ``distinct``; a single string means a list of one.
+    """A list of strings. A single string means a list of one item. ``distinct``: repetitions are removed.
 
-    ``item``: the schema of an item; by default it has only the length.
+    ``item``: the schema of an item; by default, the schema has only the maximum length.
     """
 
     most: Bound
@@ -254,7 +254,7 @@ class Strings(Member):
     item: Schema | None = None
 
     items: ClassVar[tuple[str, str]] = ("strings", "strings")
-    """The names of the items in the sentences about a wrong type and about a wrong number."""
+    """What the items are called in the errors "wrong type" and "too long"."""
 
     def _check(self, value: Any, info: Info) -> Any:
         items = [value] if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""The errors of requests, and what a client has to do (contract G13, G14).
+"""The errors of requests, and what a client can do about each (contract G13, G14).
 
 ::
 
@@ -6,21 +6,21 @@
       Invalid               400  fix the request; carries every mistake found
       Unauthenticated       401  get a key
       Forbidden             403  ask the owner for a grant
-      NotFound              404  it does not exist
-      MethodNotAllowed      405  another method
-      Conflict              409  the present state does not permit it
-      RequestTimeout        408  send it again, faster
-      PreconditionFailed    412  read it again, then retry
+      NotFound              404  the resource does not exist
+      MethodNotAllowed      405  use another method
+      Conflict              409  the present state does not permit the request
+      RequestTimeout        408  send the request again, faster
+      PreconditionFailed    412  read the resource again, then retry
       TooLarge              413  send less
-      TargetTooLong         414  ask for less in the query
+      TargetTooLong         414  shorten the query
       UnsupportedMediaType  415  send JSON
       RangeNotSatisfiable   416  request a range within the file
-      Unprocessable         422  well-formed, but impossible
+      Unprocessable         422  the request is well-formed, but can't be carried out
       TooManyRequests       429  wait, then send fewer requests
       HeadTooLarge          431  send fewer or shorter headers
       Unavailable           503  wait, then try again
 
-Rules and stores raise them; `workspaced.http.responses` makes the response.
+Rules and stores raise these errors; `workspaced.http.responses` creates the response.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class FieldError:
 
 
 class Problem(Exception):
-    """The base class.
+    """The base class of request errors.
 
-    ``code`` is stable, for programs. ``detail`` is a sentence for people. ``headers`` are further headers of the response.
+    ``code`` is stable, for programs. ``detail`` is a sentence for people. ``headers`` are added to the response.
     """
 
     status: ClassVar[int] = 500
@@ -134,7 +134,7 @@ class ConflictProblem(Problem):
 
 
 class PreconditionFailedProblem(Problem):
-    """If-Match names another version than the stored one."""
+    """The version in If-Match is not the stored version."""
 
     status = 412
     title = "Precondition failed"
@@ -211,7 +211,7 @@ class TooManyRequests(RetryLaterProblem):
 
 
 class UnavailableProblem(RetryLaterProblem):
-    """The service can't carry the request out now; nothing was changed."""
+    """The service can't carry out the request now; nothing was changed."""
 
     status = 503
     title = "Unavailable"

@@ -1,4 +1,4 @@
-"""Response records from stored rows: members of the same name are copied. Performs no I/O."""
+"""Conversion of stored rows to response records: members of the same name are copied. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RecordT = TypeVar("RecordT", bound=msgspec.Struct)
 
 
 def record_from(record_type: type[RecordT], row: object, **others: Any) -> RecordT:
-    """Return the record of a row; ``others``: members that the row lacks, or has in a different form.
+    """Return the record of a row. ``others`` has the members that the row lacks, or has in a different form.
 
-    An instant becomes a timestamp, JSON text becomes `msgspec.Raw`, and a number becomes a flag if the record has one.
+    The type of the member decides: milliseconds become a timestamp, JSON text `msgspec.Raw`, and a number a boolean.
     """
     values = {name: form(getattr(row, name)) for name, form in _forms(record_type) if name not in others}
     return record_type(**values, **others)
@@ -41,5 +41,5 @@ def _form_of(hint: Any) -> Callable[[Any], Any]:
 
 
 def optional_stamp(instant: int | None) -> str | None:
-    """Return the timestamp of an instant, if there is one."""
+    """Return the timestamp of an instant in milliseconds since 1970; None without an instant."""
     return None if instant is None else stamp(instant)

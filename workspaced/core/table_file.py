@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """The text of a table file. ``sheet``: which sheet of a workbook it is; ``others``: the number of its other sheets."""
+    """The text of a table file. ``sheet``: the name of the sheet in its workbook. ``others``: the number of other sheets."""
 
     text: str
     sheet: str = ""

@@ -1,4 +1,4 @@
-"""Rules for texts of clients: Unicode form, control characters, UUIDs, length (contract G1, G7, G8)."""
+"""Rules for texts that clients send: Unicode form, control characters, UUIDs, length (contract G1, G7, G8)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.A
 
 
 def normalised(text: str) -> str:
-    """Return the text in Unicode's form NFC, so that texts with equal letters are equal keys."""
+    """Return the text in Unicode's form NFC, so that texts that look equal are equal keys."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def has_controls(text: str) -> bool:
-    """Whether the text has a control character (Unicode's category Cc)."""
+    """Return whether the text has a control character (Unicode's category Cc)."""
     return not text.isprintable() and any(unicodedata.category(letter) == "Cc" for letter in text)
 
 
@@ -24,5 +24,5 @@ def as_uuid(text: str) -> str | None:
 
 
 def byte_length(text: str) -> int:
-    """Return the number of bytes in UTF-8; ASCII text is not encoded for this."""
+    """Return the number of bytes of the text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())

@@ -1,4 +1,4 @@
-"""Instants: whole numbers in the service, RFC 3339 texts in bodies (contract G3)."""
+"""Timestamps: the service stores whole numbers, and bodies have RFC 3339 texts (contract G3)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _RFC_3339 = re.compile(
 
 @lru_cache(maxsize=8192)
 def stamp(milliseconds: int) -> str:
-    """Return ``YYYY-MM-DDTHH:MM:SS.mmmZ`` for milliseconds since 1970, cached for the rows of a batch."""
-    # Not strftime: its years before 1000 have fewer than four digits.
+    """Return ``YYYY-MM-DDTHH:MM:SS.mmmZ`` for milliseconds since 1970. Cached, because the rows of a batch have equal times."""
+    # strftime would write years before 1000 with fewer than four digits.
     return f"{(_NAIVE_EPOCH + timedelta(milliseconds=milliseconds)).isoformat(timespec='milliseconds')}Z"
 
 

@@ -64,12 +64,12 @@ EVENT_TYPES: Final[Mapping[str, DomainEventType]] = {kind.name: kind for kind in
 
 
 def is_well_formed(pattern: str) -> bool:
-    """Whether a subscription may have this pattern, which need not match any event type."""
+    """Return whether a subscription may have this pattern. It need not match any event type."""
     return len(pattern) <= PATTERN_LENGTH and _WELL_FORMED.fullmatch(pattern) is not None
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a pattern matches an event type: ``*``, ``prefix.*``, or the name itself."""
+    """Return whether a pattern matches an event type: ``*``, ``prefix.*``, or the name itself."""
     if pattern == "*":
         return True
     return name.startswith(pattern[:-1]) if pattern.endswith(".*") else pattern == name

@@ -1,8 +1,8 @@
 """The deliveries of events, one for each subscribed webhook.
 
 A small number of deliveries is created in the transaction of the change. For a larger number, the transaction stores the events
-and a row for each webhook, and a job creates the deliveries in bounded steps. The deliveries of a webhook have numbers in the
-order of the events: while rows of a webhook wait for the job, its later events wait for them.
+and a row for each webhook, and a job creates the deliveries in bounded steps. The deliveries of a webhook are numbered in the
+order of the events. So while rows of a webhook wait for the job, later events of this webhook wait, too.
 
 The webhooks that get an event are always selected in the transaction of the change.
 """
@@ -24,8 +24,8 @@ _SQL = load_statements("workspaced.events", "queries.sql")
 DELIVERIES: Final = "deliveries"
 """The channel that a commit notifies when it queues deliveries."""
 FAN_OUT: Final = "event_fan_out"
-"""The channel that a commit notifies when it leaves events to `fan_out`."""
-# The cost of a row for a step, in addition to its events, in events.
+"""The channel that a commit notifies when it queues events for `fan_out`."""
+# The cost of one row of the queue, counted as events. The row's events are counted in addition.
 _ROW_COST = 10
 
 
@@ -39,7 +39,7 @@ class QueuedEvent(NamedTuple):
 
 
 class WaitingEvents(NamedTuple):
-    """The events of some types with numbers from ``first`` to ``last``, which wait for their deliveries to a webhook."""
+    """Events that wait for deliveries to a webhook: events of ``types`` with numbers from ``first`` to ``last``."""
 
     webhook: int
     types: Collection[str]
@@ -53,7 +53,7 @@ def take_numbers(tx: Transaction, count: int) -> int:
 
 
 def any_waiting(reader: ReadTransaction) -> bool:
-    """Whether events wait for `fan_out`."""
+    """Return whether events wait for `fan_out`."""
     return reader.one(_SQL["any_fan_out"]) is not None
 
 
@@ -63,7 +63,7 @@ def waiting_webhooks(reader: ReadTransaction) -> frozenset[int]:
 
 
 def queue_fan_out(tx: Transaction, waiting: Sequence[WaitingEvents]) -> None:
-    """Leave events to `fan_out`."""
+    """Queue events for `fan_out`."""
     before = take_numbers(tx, len(waiting))
     rows: list[Row] = [
         (number, one.webhook, json.dumps(sorted(one.types)), one.first, one.last)
@@ -74,9 +74,9 @@ def queue_fan_out(tx: Transaction, waiting: Sequence[WaitingEvents]) -> None:
 
 
 def deliver(tx: Transaction, webhook: int, events: Sequence[QueuedEvent], *, coalesce: bool) -> list[str]:
-    """Queue deliveries of events, of different resources, for one webhook in order. Return their ids.
+    """Queue deliveries of events for one webhook, in order. Return the ids of the new deliveries.
 
-    With ``coalesce``, an update replaces a waiting update (contract H12).
+    The events are of different resources. With ``coalesce``, an update replaces a waiting update (contract H12).
     """
     before = take_numbers(tx, len(events))
     own_events: list[Row] = []
@@ -120,10 +120,10 @@ def fan_out(tx: Transaction, most: int) -> int:
 
 
 def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | None:
-    """Return the waiting delivery that an update replaces (contract H12): the last of the resource.
+    """Return the waiting delivery that an update replaces (contract H12): the resource's last delivery, or None.
 
-    Only the last event can be replaced, because an update must not precede earlier events. The replacement keeps the position
-    in the queue. Otherwise a value that changes faster than the queue moves would never be sent.
+    Only the last delivery can be replaced, because an update must not precede earlier events. The replacement keeps the
+    position in the queue. Otherwise a value that changes faster than the queue moves would never be sent.
     """
     if not event.type.endswith(".updated"):
         return None
@@ -132,7 +132,7 @@ def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | Non
 
 
 def _merged(tx: Transaction, event: QueuedEvent, old: bytes, *, number: int) -> Row:
-    """Return the row of a new event for one webhook, with all changes since the body that is not sent."""
+    """Return the row of a new event for one webhook: ``event``, merged with the body ``old``, which was not sent."""
     _, workspace_id, sequence, body = tx.existing(_SQL["event_of"], {"number": event.number})
     event_id = f"evt_{secrets.token_hex(16)}"
     text = with_previous(body, old, event_id=event_id)

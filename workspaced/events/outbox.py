@@ -28,11 +28,11 @@ from workspaced.storage.statements import load_statements
 _SQL = load_statements("workspaced.events", "queries.sql")
 
 _AT_ONCE = 200
-"""The largest number of deliveries that are created in the transaction of a change; `fan_out` creates larger numbers."""
+"""The largest number of deliveries that are created in the transaction of a change. For more, `fan_out` creates them."""
 
 
 class _Subscriber(NamedTuple):
-    """An enabled webhook, the wanted types that it subscribes to and its owner may read, and the clients that it ignores."""
+    """An enabled webhook. ``types``: the types that it subscribes to and its owner may read. ``ignored``: ids of clients."""
 
     number: int
     types: frozenset[str]
@@ -44,7 +44,7 @@ class _Subscriber(NamedTuple):
 
 
 def is_subscribed(reader: ReadTransaction, origin: Origin, workspace_id: str, *types: str) -> bool:
-    """Whether any webhook would receive an event of one of these types in this workspace."""
+    """Return whether any webhook would receive an event of one of these types in this workspace."""
     return any(
         one.wants(origin, name) for one in _subscribers(reader, workspace_id, types, now=origin.now) for name in types
     )
@@ -56,12 +56,12 @@ def ask_subscribers(reader: ReadTransaction) -> Callable[[], object]:
 
 
 def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: DomainEvent) -> None:
-    """Queue the events of one change as `emit_each` does."""
+    """Queue the events of one change, like `emit_each`."""
     emit_each(tx, workspace_id, [(origin, event) for event in events])
 
 
 def emit_each(tx: Transaction, workspace_id: str, changes: Sequence[tuple[Origin, DomainEvent]]) -> None:
-    """Queue events, in their order, for every webhook that subscribes to them and may read them now.
+    """Queue events, in their order, for every webhook that subscribes to them, if its owner may read them now.
 
     Events of different origins are of different resources. The sequence numbers of a workspace follow the order of the commits.
     Without a subscriber, nothing is written.
@@ -147,7 +147,7 @@ def _may_read(principals: Sequence[Principal], name: str, workspace_id: str) -> 
 
 
 def _principals(reader: ReadTransaction, owner: str, now: int) -> Sequence[Principal]:
-    """Return a principal for each valid key of the owner. A webhook receives only events that one of them may read."""
+    """Return a principal for each valid key of the owner. A webhook receives the events that any of these may read."""
     keys = reader.all(_SQL["scopes_of_live_keys"], {"principal": owner, "now": now})
     grants = {guest: live_grants(reader, owner, guest=bool(guest)) for guest in {row[1] for row in keys}}
     return [

@@ -1,6 +1,6 @@
 """Domain events, the names of their resources, and the bodies of deliveries (contract H8).
 
-Pure: callers pass ids, time and sequence numbers. Events of one resource are delivered in their order.
+This module performs no I/O: callers pass ids, time and sequence numbers. Events of one resource are delivered in their order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Origin(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainEvent:
-    """A change of a resource: its id, and its record after the change, or for a deletion before it.
+    """A change of a resource: the resource's id, and its record after the change or before the deletion.
 
     ``previous`` has the old values of the members that changed. ``resource`` is the name by which deliveries are ordered; it
     is made of the type and the id by default.
@@ -104,7 +104,7 @@ def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
 
 
 def with_previous(body: bytes, old: bytes, *, event_id: str) -> bytes:
-    """Return ``body`` as another event, with the ``previous`` values of an earlier body that was not sent.
+    """Return ``body`` with the id ``event_id``, and with the ``previous`` values of an earlier body that was not sent.
 
     The receiver thereby gets the difference from the last event that it received.
     """

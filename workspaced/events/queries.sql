@@ -26,7 +26,7 @@ INSERT INTO event (number, id, type, workspace_id, sequence, body, created_at, r
 INSERT INTO delivery (number, id, webhook, event, resource, status, due_at, created_at) VALUES
 
 -- name: waiting_webhooks
--- Webhooks with events that have no delivery yet: their later events wait for these.
+-- Webhooks with events that have no delivery yet. Later events of these webhooks must wait.
 SELECT w.number FROM webhook w
 WHERE w.enabled = 1 AND EXISTS (SELECT 1 FROM event_fan_out f WHERE f.webhook = w.number)
 
@@ -37,7 +37,7 @@ INSERT INTO event_fan_out (number, webhook, types, first_event, last_event) VALU
 SELECT 1 FROM event_fan_out LIMIT 1
 
 -- name: queue_for_fan_out
--- Lock for the creation of deliveries. No row: another process does it. SQLite has one writer and needs none.
+-- Locks the creation of deliveries. No row: another process creates them. SQLite has one writer and needs no lock.
 SELECT 1
 
 -- name: first_fan_out

@@ -1,7 +1,7 @@
 """Read a request's body, whole or in parts, up to its limit (contract G9), and decompress gzip (RFC 9110, 8.4).
 
 Responses announce the support with ``Accept-Encoding: gzip`` (RFC 9110, 12.5.3). A kilobyte of gzip can expand to a megabyte,
-so a body's limit applies to the decompressed bytes, and nothing above it is decompressed.
+so a body's limit applies to the decompressed bytes, and decompression stops at the limit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BodyDecoder:
         """Return the next bytes, decompressed, in pieces of bounded size.
 
         Raises:
-            TooLargeProblem: the body has more bytes than the limit; no more than that is decompressed.
+            TooLargeProblem: the body has more bytes than the limit; decompression stops there.
             Invalid: the bytes are not gzip, or other bytes follow the gzip member.
         """
         if self._stream is not None:
@@ -64,7 +64,7 @@ class BodyDecoder:
                 return
 
     def finish(self) -> None:
-        """Accept the end of the body.
+        """Check that the body is complete.
 
         Raises:
             Invalid: the gzip member is not complete.
@@ -74,7 +74,7 @@ class BodyDecoder:
 
 
 def most_received_bytes(headers: RequestHeaders, *, limit: int) -> int:
-    """Return how many bytes a body may have as it is sent, if it may have ``limit`` bytes decompressed."""
+    """Return how many bytes may be received for a body that may have ``limit`` decompressed bytes."""
     named = headers.get("Content-Encoding", "").strip().lower()
     return limit if named in {"", "identity"} else limit + limit // 1_000 + 1_024
 
@@ -96,12 +96,12 @@ def _invalid_gzip() -> Invalid:
 
 
 async def read_body(receive: Receive, headers: RequestHeaders, *, limit: int) -> bytes:
-    """Return the whole body, decompressed. Bytes are counted as they arrive: a chunked body has no Content-Length.
+    """Return the whole body, decompressed. Bytes are counted as they arrive, because a chunked body has no Content-Length.
 
     Raises:
-        TooLargeProblem: it has more than ``limit`` bytes; the rest is not read.
-        UnsupportedCoding: its Content-Encoding is not supported.
-        Invalid: its Content-Encoding is gzip, but it is not valid gzip.
+        TooLargeProblem: the body has more than ``limit`` bytes; the rest of it is not read.
+        UnsupportedCoding: the Content-Encoding is not supported.
+        Invalid: the Content-Encoding is gzip, but the body is not valid gzip.
         ClientDisconnect: the client disconnected.
     """
     _require_declared(headers, limit)
@@ -125,7 +125,7 @@ class StreamedBody:
 
         Raises:
             TooLargeProblem: Content-Length is more than ``limit`` bytes.
-            UnsupportedCoding: its Content-Encoding is not supported.
+            UnsupportedCoding: the Content-Encoding is not supported.
         """
         self._receive = receive
         self._headers = headers
@@ -135,11 +135,11 @@ class StreamedBody:
         coding_of(headers, limit=limit)
 
     async def parts(self, *, limit: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes; can be called once. ``limit`` may be lower than the operation's.
+        """Yield the bytes; can be called once. ``limit`` can only lower the limit of the operation.
 
         Raises:
-            TooLargeProblem: it has more decompressed bytes; the rest is not read.
-            Invalid: its Content-Encoding is gzip, but it is not valid gzip.
+            TooLargeProblem: the body has more decompressed bytes than the limit; the rest of it is not read.
+            Invalid: the Content-Encoding is gzip, but the body is not valid gzip.
             ClientDisconnect: the client disconnected before the end.
         """
         most = self._limit if limit is None else min(limit, self._limit)

@@ -28,7 +28,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """A request body. ``content``: a class of bodies, or a schema. JSON of any ``application/*+json`` is accepted as JSON."""
+    """A request body. ``content``: a class of bodies, or a schema. Any ``application/*+json`` is accepted as JSON."""
 
     content: Any
     example: object
@@ -78,9 +78,9 @@ def listed(record: type, *headers: str, counted: bool = True) -> Success:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSection:
-    """The operations of a resource. ``path`` describes the parameters by their names in the table's paths.
+    """The operations of a resource. ``path`` describes the parameters of paths, by their names.
 
-    A name may have several meanings: ``operation:name`` has precedence over ``name``. ``schemas`` has schemas that types can't
+    If a name has several meanings, ``operation:name`` has precedence over ``name``. ``schemas``: the schemas that types can't
     express.
     """
 

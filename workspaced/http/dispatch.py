@@ -1,8 +1,8 @@
-"""One request, in a fixed order of checks (contract G12).
+"""The handling of one request, with checks in a fixed order (contract G12).
 
 route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 409 of the writer
-fence, 404, 412, 409 and 422. One class has all checks, instead of a stack of middleware, so that their order can be read. FastAPI
-and Starlette's own routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD,
+fence, 404, 412, 409 and 422. One class, and not a stack of middleware, has all checks, so that their order is visible. FastAPI
+and Starlette's routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD,
 405 and trailing slashes differently (contract G12, G16, G24).
 """
 
@@ -60,7 +60,7 @@ _CACHE_CONTROL: Final = (("Cache-Control", "private, no-cache"),)
 
 
 class _ResolvedPath(NamedTuple):
-    """The meaning of a method and a path: the route, the path for problems, and headers of each response.
+    """The route of a method and a path, the path to show in problems, and the headers of each response.
 
     ``match`` None: there is no such path.
     """
@@ -111,7 +111,7 @@ class Dispatch:
         self._is_configured = True
 
     def require_configured(self) -> None:
-        """Refuse requests that need the database until `configure` was called.
+        """Check that `configure` was called.
 
         Raises:
             UnavailableProblem: it was not called yet.
@@ -221,11 +221,10 @@ class Dispatch:
         return principal, workspace_id
 
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
-        """Return the caller, and use a token of its rate limit.
+        """Return the caller, and take a token from the caller's rate limit (contract G20).
 
-        Without a key, it is the limit of the caller's address (contract G20).
-
-        The caller of an internal request is known, and the request may be exempt from the rate limit.
+        Without a key, the limit of the caller's address applies. The caller of an internal request is known, and the request
+        may be exempt from the rate limit.
         """
         internal = internal_caller_of(scope)
         if internal and not internal.counted:
@@ -268,7 +267,7 @@ class Dispatch:
     ) -> Response:
         """Perform a write with a streamed body.
 
-        A refusal before the body's end is not stored for repetitions: it is not known yet whether a repetition has the same body.
+        A refusal before the end of the body is not stored, because it is not known yet whether a repetition has the same body.
         """
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
         with self._in_flight.claim(slot):
@@ -336,7 +335,7 @@ def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
 
 
 def _expiry(principal: Principal | None, now: int) -> Headers:
-    """Return the header that announces the end of a key, within `_ANNOUNCED_MS` before it (contract A3)."""
+    """Return the header that announces the expiry of a key, if it is at most `_ANNOUNCED_MS` away (contract A3)."""
     ends = principal.expires_at if principal is not None else None
     return ((names.KEY_EXPIRES, stamp(ends)),) if ends is not None and ends - now <= _ANNOUNCED_MS else ()
 

@@ -1,4 +1,4 @@
-"""The headers of a request, its query, and the client before trusted proxies."""
+"""The headers and the query of a request, and the address and scheme of its client, also through trusted proxies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from workspaced.security.trusted_proxies import Proxies
 
 
 class RequestHeaders:
-    """The headers of a request in a dictionary: each request looks up about ten. Most of them are absent.
+    """The headers of a request in a dictionary: about ten are looked up for each request, and most are absent.
 
-    Lines of one header are joined in their order (`ingestd.process.request_headers`).
+    Several lines of one header are joined in their order (`ingestd.process.request_headers`).
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -29,10 +29,10 @@ class RequestHeaders:
                 self._fault = str(repeated)
 
     def require_single(self) -> None:
-        """Check that no header that has one value occurs twice (contract G29).
+        """Check that no header with a single value occurs twice (contract G29).
 
         Raises:
-            Invalid: a header occurs twice.
+            Invalid: such a header occurs twice.
         """
         if self._fault:
             raise Invalid("malformed_request", self._fault)
@@ -62,7 +62,7 @@ class RequestHeaders:
 
 @lru_cache(maxsize=256)
 def _wire_name(key: str) -> bytes:
-    """Return a header's name as servers pass it; the service looks up a fixed set of names."""
+    """Return a header's name in the form of ASGI. The results are cached, because the service uses a fixed set of names."""
     return key.lower().encode("latin-1")
 
 

@@ -1,7 +1,7 @@
 """Idempotency-Key on POST (contract G18): the response is stored in the transaction that does the work.
 
 Responses are stored from the validation of the body on. Earlier refusals (401, 413, 415) are decided again for each request.
-The same holds for each 403, because permissions change, and for each 5xx, which changed nothing.
+A 403 is not stored, because permissions change; a 5xx is not stored, because it changed nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class IdempotencySlot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def slot_of(call: Call, query_string: bytes) -> IdempotencySlot | None:
-    """Return the slot of the request with this header; None without the header.
+    """Return the slot for the request's Idempotency-Key; None without this header.
 
     Raises:
         Invalid: the header is neither a bare nor a quoted text of 1 to 255 printable characters.
@@ -59,7 +59,7 @@ def with_body_digest(slot: IdempotencySlot, digest: bytes) -> IdempotencySlot:
 
 
 def is_stored(problem: Problem) -> bool:
-    """Return whether a repetition gets the same refusal. Permissions may change, and a 5xx changed nothing."""
+    """Return whether a refusal is stored: not a 403, because permissions may change, and not a 5xx, which changed nothing."""
     return problem.status < 500 and problem.status != ForbiddenProblem.status
 
 
@@ -78,7 +78,7 @@ def make_idempotent(
 
 @dataclass(slots=True, eq=False)  # not frozen: creating a frozen instance takes three times as long
 class _IdempotentWork:
-    """Work of one keyed request. ``since``: responses stored until then (milliseconds since 1970) have expired."""
+    """Work of a request with an Idempotency-Key. Responses stored at or before ``since`` (milliseconds) have expired."""
 
     work: Work
     slot: IdempotencySlot
@@ -114,7 +114,7 @@ class _IdempotentWork:
         """Return the stored response.
 
         Raises:
-            UnprocessableProblem: it is the response to a request with different content.
+            UnprocessableProblem: the stored response is for a request with different content.
         """
         if not self.is_repetition_of(stored):
             raise UnprocessableProblem(
@@ -136,7 +136,7 @@ class _IdempotentWork:
         )
 
     def _purpose(self) -> str:
-        return f"answer/{self.slot.digest.hex()}"  # codespell:ignore answer
+        return f"response/{self.slot.digest.hex()}"
 
 
 @dataclass(slots=True, eq=False)
@@ -154,8 +154,8 @@ class _BatchableIdempotentWork(_IdempotentWork, BatchableWork[Response]):
         """Replay repetitions; do the work of new requests together and store their responses.
 
         The result is None for work that must run alone: a second request of a slot, a key that was used for different content,
-        a slot with an expired response, and work that the batched work itself does not do. So each failure belongs to its own
-        request.
+        a slot with an expired response, and work for which ``batchable.together`` returns None. So each failure belongs to its
+        own request.
 
         Raises:
             Problem: the work of at least one request failed.

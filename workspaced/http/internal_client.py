@@ -1,6 +1,6 @@
 """Requests that the service makes to its own API for a signed-in user: the same operations and the same checks.
 
-The pages have no other access to stored data, so they show a user only data that the key may read by the API.
+The pages have no other access to stored data, so they show a user only data that the user's key may read by the API.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class InternalClient:
         counted: bool = True,
         body: Receive | None = None,
     ) -> Response:
-        """Return the response of the operation at ``/v1/<segments>``, which are encoded here; None: no body is sent."""
+        """Return the response of the operation at ``/v1/<segments>``. Segments are encoded here. ``body`` None: no body."""
         path = "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
         forwarded = [(name, value) for name, value in self._outer["headers"] if name in _FORWARDED]
         state = {

@@ -28,9 +28,9 @@ class LongResponses:
         self._waiting = 0
 
     async def begin(self, caller: str, source: AsyncGenerator[T, None]) -> tuple[T, HeldParts]:
-        """Return the first item of ``source``, and the rest as parts of a response; wait if the caller has reached its limit.
+        """Return the first item of ``source``, and the further items, which are bytes, as parts of a response.
 
-        The items after the first are bytes.
+        Wait if the caller has reached its limit.
 
         Raises:
             TooManyRequests: the caller has the maximum number of long responses, and none ended within 30 seconds.
@@ -61,7 +61,7 @@ class LongResponses:
                     await self._ended.wait()
         except TimeoutError:
             raise TooManyRequests(
-                "too_many_long_answers",
+                "too_many_long_responses",
                 f"This caller reads {self._per_caller} long responses at once. Read them to their end first.",
                 retry_seconds=_RETRY_SECONDS,
             ) from None

@@ -1,4 +1,4 @@
-"""The description of an operation by its resource, and the call that the operation handles."""
+"""The definition of an API operation, and the call that the operation handles."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _NO_COUNTS: Mapping[str, int] = {}
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The caller and the instant of a change, for its row, its audit row and its events.
+    """The caller and the time of a change, for the changed row, the audit row and the events.
 
-    ``client_id`` is None if none was sent. ``address`` is the caller's IP address, empty if it is not known. ``now`` is
-    milliseconds since 1970.
+    ``client_id`` is None if the request has no ClientId. ``address`` is the caller's IP address, empty if it is not known.
+    ``now`` is milliseconds since 1970.
     """
 
     principal: Principal | None
@@ -69,7 +69,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         counts: Mapping[str, int] = _NO_COUNTS,
         origin: str = "",
     ) -> None:
-        """Append a row about this change to the audit log, in its transaction (contract G26).
+        """Append a row about this change to the audit log, in the transaction of the change (contract G26).
 
         ``label``: the key, label or name of the resource.
         """
@@ -93,10 +93,10 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Call(Author, frozen=True, kw_only=True, eq=False):
-    """One authorized request. A msgspec struct: creating one takes a fifth of the time of a dataclass.
+    """One authorized request. It is a msgspec struct, because creating a dataclass takes five times as long.
 
     ``operation`` is the name of the operation. ``path`` is the path as sent. ``wants_body`` is False for HEAD. ``scheme`` is
-    http or https, as the caller used it.
+    the scheme that the caller used, http or https.
     """
 
     operation: str
@@ -113,7 +113,7 @@ class Call(Author, frozen=True, kw_only=True, eq=False):
 
     @property
     def caller(self) -> str:
-        """Return the name that per-caller limits count: the key's id, or the address of a caller without a key."""
+        """Return the name under which per-caller limits count: the key's id, or the address of a caller without a key."""
         return self.principal.key_id if self.principal else f"address {self.address}"
 
     @property
@@ -122,12 +122,12 @@ class Call(Author, frozen=True, kw_only=True, eq=False):
         return self.names["workspace"]
 
     def require(self, scope: str, *, to: str) -> None:
-        """Check a permission on the workspace in the path that the content of the request needs (contract A5).
+        """Check that the key has a permission on the path's workspace that the content of the request needs (contract A5).
 
         ``to`` completes the sentence "To …, the API key needs …".
 
         Raises:
-            ForbiddenProblem: the key does not give it.
+            ForbiddenProblem: the key does not have the permission.
         """
         if self.principal is None or not self.principal.may(scope, self.workspace_id):
             raise ForbiddenProblem(f"To {to}, the API key needs the permission {scope}.")
@@ -136,7 +136,7 @@ class Call(Author, frozen=True, kw_only=True, eq=False):
         """Return the value of the JSON body.
 
         Raises:
-            Invalid: it is not valid JSON.
+            Invalid: the body is not valid JSON.
         """
         return decode(self.body)
 
@@ -144,7 +144,7 @@ class Call(Author, frozen=True, kw_only=True, eq=False):
         """Return a query parameter that is ``true`` or ``false``.
 
         Raises:
-            Invalid: it is something else.
+            Invalid: the parameter has another value.
         """
         text = self.query.get(name)
         if text is None:
@@ -173,23 +173,23 @@ class Call(Author, frozen=True, kw_only=True, eq=False):
         """Check If-Match.
 
         Raises:
-            PreconditionFailedProblem: it names other versions only.
+            PreconditionFailedProblem: If-Match names only other versions.
         """
         require_match(self.headers.get("If-Match"), version)
 
 
 class SecretCipher(Protocol):
-    """Encrypts stored secrets; ``purpose`` binds each secret to its place of use."""
+    """Encrypts stored secrets. A secret can be decrypted only with the ``purpose`` with which it was encrypted."""
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
-        """Return what is stored."""
+        """Return the encrypted text to store."""
 
     def open(self, stored: bytes, *, purpose: str) -> bytes:
         """Return the secret."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a write that runs in the transaction. ``weight`` is its approximate number of rows; it must not block.
+    """The part of a write that runs in the transaction and must not block. ``weight`` is its approximate number of rows.
 
     ``ignored`` names unknown members of the body (contract G5). ``secret_box``: see `Operation`. ``digest`` is the digest of a
     streamed body; a repetition of the request has the same digest.
@@ -217,12 +217,12 @@ class Operation:
     - ``write`` gets a transaction, the call, and the checked body if ``body`` names its class. It runs on the writer's thread,
       must not block, and may run again after it was undone (`workspaced.storage.store.Store.write`).
     - ``prepare`` gets the call and the checked body on the event loop. It returns work, which runs as ``write`` does.
-    - ``take`` does the same after it has read a streamed body. It releases its resources after the commit.
+    - ``take`` gets the call and a streamed body. It reads the body, yields work, and releases its resources after the commit.
 
     ``secret_box``: the response contains a secret, so the copy for repetitions (contract G18) is encrypted.
 
-    ``scope`` None: no key is needed. ``anywhere``: the scope on any one workspace suffices. ``anonymous``: callers without a key
-    are allowed, and the read itself shows them only what is public. ``client_id``: the header ClientId is required (contract A8).
+    ``scope`` None: no key is needed. ``anywhere``: the scope on any workspace suffices. ``anonymous``: callers without a key
+    are allowed, and the handler returns only public data to them. ``client_id``: the header ClientId is required (contract A8).
     ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
 
     The last fields, and the docstring of the handler, are for the API description. ``body`` is also used for the validation.
@@ -260,7 +260,7 @@ class Operation:
 
         Raises:
             Invalid: the body has mistakes.
-            TypeError: the operation is not such a write.
+            TypeError: the operation has neither ``write`` nor ``prepare``.
         """
         checked: tuple[Body, ...] = ()
         ignored: tuple[str, ...] = ()
@@ -299,7 +299,7 @@ def require_match(if_match: str | None, version: int | str) -> None:
     """Check that If-Match names the version.
 
     Raises:
-        PreconditionFailedProblem: If-Match names other versions only.
+        PreconditionFailedProblem: If-Match names only other versions.
     """
     if if_match is not None and not _matches(if_match, version, weak=False):
         raise PreconditionFailedProblem

@@ -55,7 +55,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     @staticmethod
     def refused() -> Invalid:
         """Return the error for a cursor that does not fit the list."""
-        return Invalid("bad_cursor", "cursor must be one of a Link of this list, with the same sortedBy and sortOrder.")
+        return Invalid("bad_cursor", "cursor must come from a Link of this list, with the same sortedBy and sortOrder.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Page:
         return (count, ("Link", ", ".join(links))) if links else (count,)
 
     def cursor_headers(self, *, total: int | None, following: str, path: str, query: Mapping[str, str]) -> Headers:
-        """Return X-Total-Count if known, and the Link to the page with the cursor ``following``; empty: there is none."""
+        """Return X-Total-Count if known, and the Link to the page at the cursor ``following``; empty: no page follows."""
         headers: Headers = () if total is None else (("X-Total-Count", str(total)),)
         links = []
         if following:
@@ -113,7 +113,7 @@ class Page:
 
 
 def read_page(query: Mapping[str, str], *, longest: int, sortable: frozenset[str], walk: int = 0) -> Page:
-    """Return the page that the query requests. ``walk``: pages by cursor are supported, and ``skip`` is at most this.
+    """Return the page that the query requests. ``walk``: if not 0, ``skip`` is at most this, and cursors are supported.
 
     Raises:
         Invalid: a value is out of range; values are not clamped, because clamping would silently skip rows.

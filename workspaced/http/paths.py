@@ -23,7 +23,7 @@ _CACHED_BYTES = 512
 
 
 def raw_path_of(scope: Scope) -> bytes:
-    """Return the path as sent; percent-encoded again if the server does not provide it."""
+    """Return the path as sent. If the server does not provide it, encode the decoded path again."""
     return scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
 
 

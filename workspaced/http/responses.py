@@ -1,4 +1,4 @@
-"""Responses (contract G11, G14, G17): whole or in parts, as they are sent; and the body of every error (RFC 9457)."""
+"""Responses with a whole or streamed body, how they are sent (contract G11, G14, G17), and bodies of errors (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """A response. ``parts``, if set, is the body in pieces instead of ``body``.
 
-    ``written``: how many entries were written, by outcome. A replayed response wrote none.
+    ``written``: the number of written entries, by outcome; None for a replayed response.
     """
 
     status: int
@@ -53,7 +53,7 @@ def etag(version: int | str) -> tuple[str, str]:
 
 
 class HeldParts(AsyncGenerator[bytes, None]):
-    """Parts of a response with a release function, which runs when they are closed, even if none was read."""
+    """Parts of a response with a release function, which runs when the parts are closed, even if no part was read."""
 
     def __init__(self, parts: AsyncGenerator[bytes, None], release: Callable[[], Awaitable[None]]) -> None:
         """Await ``release`` once, when the parts are closed."""
@@ -80,7 +80,7 @@ class HeldParts(AsyncGenerator[bytes, None]):
 
 
 async def send_response(response: Response, more: Headers, scope: Scope, receive: Receive, send: Send) -> None:
-    """Send a response with further headers. Headers of the response itself have precedence. Close its parts in any case."""
+    """Send a response with further headers. Headers of the response itself have precedence. Always close its parts."""
     try:
         await _send(response, more, scope, receive, send)
     finally:
@@ -92,7 +92,7 @@ async def _send(response: Response, more: Headers, scope: Scope, receive: Receiv
     own = {name for name, _ in response.headers}
     headers = [*response.headers, *[header for header in more if header[0] not in own]]
     is_head = scope["method"] == "HEAD"
-    # A read may leave out the body of HEAD, so its length is unknown.
+    # For HEAD, a handler may omit the body. Then the length of the body is unknown.
     has_length = response.parts is None and response.status not in {204, 304} and not (is_head and not response.body)
     if has_length and "Content-Length" not in own:
         headers.append(("Content-Length", str(len(response.body))))

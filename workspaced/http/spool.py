@@ -1,4 +1,4 @@
-"""The bytes of a response that were read but not sent yet: a few in memory, the rest in unnamed files.
+"""The bytes of a response that were read but not sent yet: about a megabyte in memory, further bytes in unnamed files.
 
 The database is read as fast as possible, whatever the speed of the client. So a slow client uses disk space, but no
 connection and no transaction of the database.
@@ -31,7 +31,7 @@ _ROOM_SECONDS: Final = 30.0
 
 
 class SpoolRoom:
-    """Spool space in files below ``folder``: ``most`` bytes in total, at most a quarter of it for one caller."""
+    """Spool space in files below ``folder``: ``most`` bytes in total, and a quarter of this for one caller."""
 
     def __init__(self, folder: Path, *, most: int) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class SpoolRoom:
         """Wait until there is room for ``size`` bytes, then reserve them.
 
         Raises:
-            UnavailableProblem: there was no room for 30 seconds, while other responses waited for the space of this response.
+            UnavailableProblem: there was no room for 30 seconds, and other responses waited to begin (``is_contended``).
         """
         while True:
             used = self._used[caller]
@@ -62,7 +62,7 @@ class SpoolRoom:
             except TimeoutError:
                 if is_contended():
                     sentence = "The response was read too slowly while other responses waited."
-                    raise UnavailableProblem("answer_cut", sentence) from None  # codespell:ignore answer
+                    raise UnavailableProblem("response_cut", sentence) from None
 
     def release(self, caller: str, size: int) -> None:
         """Release reserved bytes."""
@@ -119,7 +119,7 @@ class _Spool:
         """Append bytes.
 
         Raises:
-            UnavailableProblem: there is no room for them, and other responses wait.
+            UnavailableProblem: there is no room for the bytes, and other responses wait.
         """
         await self._wait_for_memory()
         last = self._items[-1] if self._items else None
@@ -127,7 +127,7 @@ class _Spool:
             self._keep(part)
             return
         await self._room.take(self._caller, len(part), is_contended=self._is_contended)
-        last = self._items[-1] if self._items else None  # it may have been read to its end meanwhile
+        last = self._items[-1] if self._items else None  # the segment may have been read to its end meanwhile
         if not isinstance(last, _Segment) or last.size >= _SEGMENT_BYTES:
             last = _Segment(self._room.folder)
             self._items.append(last)
@@ -156,7 +156,7 @@ class _Spool:
         self._filled.set()
 
     def end(self) -> None:
-        """Mark the end."""
+        """Mark the end of the bytes."""
         self._ended = True
         self._filled.set()
 
@@ -183,7 +183,7 @@ class _Spool:
                 await self._filled.wait()
 
     def close(self) -> None:
-        """Release everything; both tasks have ended."""
+        """Release all spool space. Call it after both tasks have ended."""
         for item in self._items:
             if isinstance(item, _Segment):
                 self._close(item)
@@ -212,7 +212,7 @@ class _Spool:
 async def spooled(
     parts: AsyncGenerator[bytes, None], room: SpoolRoom, caller: str, *, is_contended: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the same bytes. ``parts`` is read to its end at once; bytes that are not taken yet wait in ``room``.
+    """Yield the bytes of ``parts``, which is read ahead to its end. Bytes that the caller has not taken are in ``room``.
 
     Raises:
         UnavailableProblem: the caller reads so slowly that there is no room, while other responses wait (``is_contended``).

@@ -1,4 +1,4 @@
-"""Responses of any length: a short one whole, a long one in parts of one consistent view (contract G34)."""
+"""Responses of any length: short responses whole, long responses in parts from one consistent view (contract G34)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The outermost middleware: each request gets an id, is counted, and gets a response even if the service fails (contract G21).
 
-Refused and failed requests are logged; all requests are logged on demand.
+Refused and failed requests are always logged. Successful requests are logged if ``log_successes`` is set.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-# Unique by a random part of the process and a counter. Reading random bytes from the kernel for each request would release the
-# interpreter's lock, and the writer thread would take it in the middle of the request.
+# A request id is unique: it has a random prefix, which the process chooses at its start, and a counter. Reading random bytes
+# for each request would release the interpreter's lock, and the writer thread would take the lock in the middle of the request.
 _PROCESS = secrets.token_hex(10)
 _REQUESTS = count(1)
 
@@ -50,7 +50,7 @@ def record_operation(scope: Scope, name: str) -> None:
 
 
 class Tracing:
-    """Plain ASGI middleware. It logs refusals at info, failures of the service as errors, and successes on demand."""
+    """Plain ASGI middleware. It logs refusals as info, failures as errors, and successes as info if ``log_successes``."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, *, log_successes: bool) -> None:
         self._app = app
@@ -96,7 +96,7 @@ class Tracing:
             log = structlog.get_logger()
             write = log.info if status < 500 else log.error
             milliseconds = round(seconds * 1000, 1)
-            write("request_answered", status=status, milliseconds=milliseconds, **_fields(scope), **refusal)
+            write("request_handled", status=status, milliseconds=milliseconds, **_fields(scope), **refusal)
 
 
 def _fields(scope: Scope) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _path(scope: Scope) -> str:
 
 
 async def _send_internal_error(send: Send, scope: Scope, request_id: str) -> None:
-    problem = Problem("internal_error", "Something failed here; the log has it under this requestId.")
+    problem = Problem("internal_error", "The service failed to handle the request. Search its log for this requestId.")
     response = problem_response(problem, instance=scope["path"], request_id=request_id, document_form=False)
     headers = [(name.encode(), value.encode()) for name, value in response.headers]
     headers.append((b"Content-Length", str(len(response.body)).encode()))

@@ -1,6 +1,7 @@
 """The header X-Writer (contract M11): a request that is older than another request of its writer changes nothing.
 
-The check is the first thing in the transaction of the work. So a late request waits for a newer request, or precedes it.
+The check is the first step in the transaction of the work. So a late request either precedes a newer request, or waits until
+the newer request is committed and is then refused.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def writer_of(call: Call) -> Writer | None:
 
 
 def make_fenced(work: Work, writer: Writer, call: Call, *, refused: Callable[[Problem], Response]) -> Work:
-    """Return work that is refused if the writer is older than another request. Batchable work stays batchable."""
+    """Return work that is refused after a newer request of the writer. Batchable work stays batchable."""
     kind = _BatchableFencedWork if isinstance(work.act, BatchableWork) else _FencedWork
     return msgspec.structs.replace(work, act=kind(work.act, writer, call.workspace_id, call.now, refused))
 
@@ -60,7 +61,7 @@ class _FencedWork:
         """Do the work, unless it is late.
 
         Raises:
-            WriterFencedProblem: the writer is older.
+            WriterFencedProblem: a newer request of the writer was accepted.
         """
         if not self.raise_writer(tx):
             return self.act(tx)
@@ -74,10 +75,10 @@ class _FencedWork:
             return self.refused(problem)
 
     def raise_writer(self, tx: Transaction) -> bool:
-        """Return whether this request is the first one of its rank.
+        """Raise the stored epoch and attempt to those of this request; return whether they were older.
 
         Raises:
-            WriterFencedProblem: the writer is older.
+            WriterFencedProblem: a newer request of the writer was accepted.
         """
         newest, raised = writers.raise_to(tx, self.workspace, self.writer, now=self.now)
         if newest != self.writer:
@@ -96,10 +97,10 @@ class _BatchableFencedWork(_FencedWork, BatchableWork[Response]):
         return _BatchableFencedWork, self.workspace, self.writer, self.act.kind
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
-        """Do the work of all, unless they are late.
+        """Do the work of all pieces, unless they are late.
 
         Raises:
-            Problem: the writer is older, or the work of at least one request failed.
+            Problem: a newer request of the writer was accepted, or the work of at least one request failed.
         """
         self.raise_writer(tx)
         return self.act.together(tx, [piece.act for piece in pieces])

@@ -24,7 +24,7 @@ _NO_ENTRY: Final = "`entry_not_found`: the sink has no such entry."
 
 
 def api_sections(limits: Limits) -> Mapping[str, ApiSection]:
-    """Return the sections by the first part of the names of their operations."""
+    """Return the sections, by the first part of the names of the operations."""
     operating = ApiSection(
         title="Operating", description="For operators of the service; open to every caller that reaches it."
     )
@@ -74,8 +74,8 @@ unless the service or the sink sets how many changes of each entry are kept. A w
         "writer_leases": ApiSection(
             title="Leases of writers",
             description="""\
-If several processes send requests as one writer (`X-Writer`), only the holder of the lease may do so. It is an extension of the
-interface. """,
+If several processes can send requests as one writer (`X-Writer`), the lease decides which process may send. Leases are an
+extension of the interface. """,
             path={
                 "writer": Parameter(
                     "writer",
@@ -136,14 +136,14 @@ created it. The document's `webhooks` describe what is sent.
         "api_keys": ApiSection(
             title="API keys",
             description="""\
-A key belongs to a principal. It permits what both its scopes and the grants of the principal permit. Records have the name of
-the principal. The first key is created by `workspaced keys create`. """,
+A key belongs to a principal. It permits what both its scopes and the grants of the principal permit. Records name the
+principal as the author. The first key is created by `workspaced keys create`. """,
             path={
                 "key": Parameter(
                     "id",
                     "The key's id, which is its second part: `edw_<id>_…`.",
                     string(pattern="^[0-9A-Za-z]{8}$"),
-                    absent="`key_not_found`: there is none.",
+                    absent="`key_not_found`: there is no such key.",
                 )
             },
             schemas={"NewApiKey": new_key_schema(limits)},

@@ -9,12 +9,12 @@ from workspaced.http.operations import Operation, Read, Write
 
 
 def get(name: str, path: str, scope: str | None, read: Read, **options: Any) -> Operation:
-    """Return a read."""
+    """Return a read operation."""
     return Operation(name=name, method="GET", path=path, scope=scope, read=read, **options)
 
 
 def _write(method: str, name: str, path: str, scope: str, write: Write | None = None, **options: Any) -> Operation:
-    """Return a write with a body of limited size; without ``write``, the options have ``prepare``."""
+    """Return a write operation. Without ``write``, the options must have ``prepare``."""
     return Operation(name=name, method=method, path=path, scope=scope, write=write, **options)
 
 

@@ -21,7 +21,7 @@ def read_list_page(call: Call, sortable: Collection[str]) -> Page:
 
 
 def cursor_numbers(cursor: Cursor, count: int) -> list[int]:
-    """Return the numbers after which a page begins. Raises Invalid: the cursor belongs to another list."""
+    """Return the ``count`` numbers in a cursor. Raises Invalid: the cursor belongs to another list."""
     if len(cursor.position) != count or not all(_NUMBER.fullmatch(part) for part in cursor.position):
         raise Cursor.refused()
     return [int(part) for part in cursor.position]
@@ -30,8 +30,8 @@ def cursor_numbers(cursor: Cursor, count: int) -> list[int]:
 def select_page(page: Page, items: Sequence[T], attributes: Mapping[str, str], *, tie: str = "id") -> Sequence[T]:
     """Return the items of a page, in its order.
 
-    ``items`` are in the default order. ``attributes`` has the attribute of each member that the list can be sorted by;
-    items with equal values are sorted by the attribute ``tie``.
+    ``items`` are in the default order. ``attributes`` has the attribute of each member that can sort the list. Items with equal
+    values are sorted by the attribute ``tie``.
     """
     if page.sorted_by:
         attribute = attributes[page.sorted_by]

@@ -39,10 +39,7 @@ def record_change(
 def changed_members(
     before: msgspec.Struct, after: msgspec.Struct, *, unless: Collection[str] = _FOLLOWING_MEMBERS
 ) -> dict[str, Any]:
-    """Return the old values of the members of a record that differ, by their names in JSON.
-
-    The fields ``unless`` are left out.
-    """
+    """Return the old values of the changed members of a record, by their names in JSON, without the fields ``unless``."""
     names = zip(before.__struct_fields__, before.__struct_encode_fields__, strict=True)
     return {
         public_name: getattr(before, name)

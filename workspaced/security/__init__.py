@@ -1,1 +1,1 @@
-"""Keys, permissions, rate limits, the audit log, encrypted secrets, trusted proxies and outgoing connections."""
+"""API keys, permissions, rate limits, the audit log, encrypted secrets, trusted proxies and outgoing connections."""

@@ -1,4 +1,4 @@
-"""The rows of the audit log, each written in the transaction of the change that it records."""
+"""The audit log. Each row is written in the transaction of the change that it records."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ SYSTEM = Actor(principal="system")
 
 
 class StoredAuditRow(NamedTuple):
-    """A row.
+    """A row of the audit log.
 
-    The fields have the order of the columns in every SELECT. ``at`` is milliseconds since 1970.
-    ``changed`` and ``counts`` are JSON.
+    The fields are in the order of the columns in every SELECT. ``at`` is milliseconds since 1970. ``changed`` and ``counts``
+    are JSON.
     """
 
     number: int
@@ -64,15 +64,15 @@ class AuditPosition(NamedTuple):
 
 
 _START: Final = AuditPosition(at=-1, number=0)
-"""A position before every row, in either direction: no row has this instant."""
+"""The start of the log, in both orders. No row has this time, so it excludes no row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
     """Which rows to return.
 
-    ``action`` empty: all actions; an action that ends with ``.*``: all actions of the group. ``since`` is inclusive, ``until``
-    exclusive.
+    ``workspace_id`` None: rows of all workspaces. ``action`` empty: all actions; ``group.*``: all actions of the group.
+    ``since`` (inclusive) and ``until`` (exclusive) are milliseconds since 1970.
 
     ``after``: the position after which the page begins; None: the start. ``walk``: how many rows may be examined.
     """
@@ -92,10 +92,10 @@ Names: TypeAlias = Sequence[str]
 
 
 class AuditAction(msgspec.Struct, frozen=True, kw_only=True):
-    """A change: ``action`` like ``data_sink.updated``, the names of ``changed`` members, ``counts`` of a bulk change.
+    """A change: ``action`` like ``data_sink.updated``, the names of the ``changed`` members, the ``counts`` of a bulk change.
 
     ``resource_label``: the key, label or name of the resource, because a deleted resource can't be read; empty: none.
-    ``origin``: a sentence about the origin of the values; empty: not given.
+    ``origin``: a sentence that says where the values come from; empty: not given.
     """
 
     action: str
@@ -108,7 +108,7 @@ class AuditAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> None:
-    """Append a row, in the transaction ``tx``."""
+    """Append a row at the end of the transaction ``tx``. ``now`` is milliseconds since 1970."""
     tx.defer(
         _SQL["insert"],
         (
@@ -131,9 +131,9 @@ def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPage:
-    """Rows of the log.
+    """A page of the log.
 
-    ``total`` None: the rows were not counted, because there are too many, or this is not the first page.
+    ``total``: the number of matching rows; None: too many rows to count, or this is not the first page.
     ``next_after``: the position after which the next page begins; None: this is the last page.
     """
 
@@ -146,7 +146,7 @@ def find(reader: ReadTransaction, query: AuditQuery) -> AuditPage:
     """Return a page; at most ``query.walk`` rows are examined.
 
     Raises:
-        Invalid: ``query.skip`` needs more.
+        Invalid: ``query.skip`` needs more than ``query.walk`` rows.
     """
     values: dict[str, object] = {
         "from": query.since,
@@ -192,7 +192,7 @@ def find(reader: ReadTransaction, query: AuditQuery) -> AuditPage:
 
 
 async def drop_older(store: Store, *, before: int) -> int:
-    """Delete rows older than ``before`` (milliseconds since 1970), in batches; return how many there were."""
+    """Delete rows older than ``before`` (milliseconds since 1970), in batches. Return the number of deleted rows."""
     values = {"before": before, "most": _PORTION}
     dropped = 0
     while await store.read(lambda reader: reader.one(_SQL["any_before"], {"before": before})):
@@ -201,7 +201,7 @@ async def drop_older(store: Store, *, before: int) -> int:
 
 
 def _prefix(action: str) -> str | None:
-    """Return the text with which an action must begin; None if only the whole name counts, because None equals nothing."""
+    """Return the text with which an action must begin; None (NULL matches no row) if the whole action must be equal."""
     if not action:
         return ""
     return action[:-1] if action.endswith(".*") else None

@@ -9,7 +9,7 @@ INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, ac
                        changed, counts, origin) VALUES
 
 -- name: count
--- Among at most :walk rows: how many there are, and how many have the action.
+-- Examines at most :walk rows. Returns how many it examined, and how many of these have the action.
 SELECT count(*), count(*) FILTER (WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix)
 FROM (SELECT action FROM audit_row WHERE at >= :from AND at < :to LIMIT :walk) AS walked
 
@@ -18,7 +18,7 @@ SELECT count(*), count(*) FILTER (WHERE action = :action OR substr(action, 1, le
 FROM (SELECT action FROM audit_row WHERE workspace_id = :workspace_id AND at >= :from AND at < :to LIMIT :walk) AS walked
 
 -- name: oldest_first
--- Examines at most :walk rows, beginning after the row :after of the instant :instant.
+-- Examines at most :walk rows, beginning after the row with the number :after and the time :instant.
 SELECT {columns}
 FROM (SELECT {columns}
       FROM audit_row
@@ -28,7 +28,7 @@ WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix
 ORDER BY at, number LIMIT :take
 
 -- name: oldest_first_end
--- Where a walk of :walk + 1 rows ends; nothing if the rows end before.
+-- Returns the last row of a walk of :walk + 1 rows; no row if there are fewer rows.
 SELECT at, number FROM audit_row
 WHERE at >= :from AND at < :to AND (at <> :instant OR number > :after)
 ORDER BY at, number LIMIT 1 OFFSET :walk

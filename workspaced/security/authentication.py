@@ -1,4 +1,4 @@
-"""Authentication: from the header x-api-key to a principal."""
+"""Authentication of a caller by the API key in the header x-api-key."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class _Verified:
 
 
 class Authentication:
-    """Verifies keys. A valid key is cached for ``cache_seconds``, so a revoked key works at most that much longer.
+    """Verifies keys. A valid key is cached for ``cache_seconds``, so a revoked key is accepted for at most this time.
 
-    After too many failures from an address, only keys in the cache are accepted from it. So guessing does not reach the database,
-    and other callers from the same address can continue.
+    After too many failures from an address, only keys in the cache are accepted from this address. So guessed keys cause no
+    query, and other callers from the same address can continue.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Authentication:
 
         Raises:
             UnauthenticatedProblem: the key is unknown, mistyped, expired or revoked; the log has the reason.
-            TooManyRequests: too many such keys came from this address.
+            TooManyRequests: too many invalid keys came from this address.
         """
         if key is None:
             return None
@@ -93,9 +93,9 @@ class Authentication:
             raise UnauthenticatedProblem from None
 
     async def verify_again(self, key_id: str, sha256: bytes) -> Principal | None:
-        """Return the present principal of a key that was valid before, by its digest; None if it is no longer valid.
+        """Return the present principal of a key that was valid before; None if it is no longer valid.
 
-        By this, credentials that were made with a key, such as sessions and links, end when the key ends.
+        Sessions and links are checked with this method, so they end when their key ends. ``sha256`` is the digest of the key.
         """
         now = self._now()
         known = self._known.get(sha256)
@@ -109,16 +109,16 @@ class Authentication:
             return None
 
     def _is_fresh(self, at: float) -> bool:
-        """Return whether what was asked at this instant of the monotonic clock is recent."""
+        """Return whether the result of a look-up that began at ``at`` (monotonic seconds) may still be used."""
         return self._clock() - at < self._cache_seconds
 
     async def close(self) -> None:
-        """Wait for writes in the background."""
+        """Wait until the background writes end."""
         if self._writing:
             await asyncio.wait(self._writing)
 
     async def _verify(self, key_id: str, sha256: bytes, now: int) -> Principal:
-        """Return the principal of a key. Callers that come during a look-up share it, by the rule of the cache.
+        """Return the principal of a key. Concurrent callers share a look-up, if it began recently (`_is_fresh`).
 
         Raises:
             _AuthenticationRefused: the key is not valid.
@@ -126,7 +126,7 @@ class Authentication:
         asked_at, asked = self._asked.get(sha256, (0.0, None))
         if asked is not None and self._is_fresh(asked_at):
             return await asyncio.shield(asked)
-        asked_at = self._clock()  # before the look-up: a revocation that is committed during it counts from here
+        asked_at = self._clock()  # before the look-up, which may miss a revocation that is committed after this time
         asked = asyncio.create_task(self._look_up(key_id, sha256, now, asked_at))
         self._asked[sha256] = asked_at, asked
         try:
@@ -162,7 +162,7 @@ class Authentication:
         return principal
 
     async def _note_failure(self, refused: _AuthenticationRefused, *, address: str, request_id: str, now: int) -> None:
-        """Log each failure; write at most one a minute and address to the audit log, because any caller can cause failures."""
+        """Log each failure. Any caller can cause failures, so the audit log gets at most one per minute and address."""
         structlog.get_logger().info(
             "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
         )

@@ -1,4 +1,4 @@
-"""The fingerprint of the encryption key in the database, by which all hosts use the same key (contract H3)."""
+"""The fingerprint of the encryption key in the database. It ensures that all hosts use the same key (contract H3)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _NONE: Final = "none"
 
 
 def require_same_key(tx: Transaction, secret_box: SecretBox, *, lost: str) -> bool:
-    """Compare the key with the fingerprint in the database, which the first start with a key stores.
+    """Compare the key with the fingerprint in the database; return whether the key replaced a lost key.
 
-    Return whether the key replaced a lost key.
-
-    ``lost`` is the fingerprint of a key that the operator does not have any more; empty: no key is lost.
+    The first start with a key stores its fingerprint. ``lost`` is the fingerprint of a key that the operator does not have any
+    more; empty: no key is lost.
 
     Raises:
         StorageUnusable: the database has the fingerprint of a different key.

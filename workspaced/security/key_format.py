@@ -1,7 +1,7 @@
-"""The form of an API key (contract A1): ``edw_<8 characters: key id>_<43 random><6 checksum>``.
+"""The form of an API key (contract A1): ``edw_<key id: 8 characters>_<43 random characters><checksum: 6 characters>``.
 
-The checksum rejects a mistyped key without a query of the database. 43 random characters of base 62 hold 256 bits, so a plain
-SHA-256 is safe to store.
+The checksum rejects a mistyped key without a query of the database. 43 random characters of base 62 have 256 bits of entropy,
+so a plain SHA-256 of the key is safe to store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FORM = re.compile(r"edw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})", re
 
 
 def new_key_id(choose: Callable[[str], str]) -> str:
-    """Return a new key id; ``choose`` picks a random character of a text (`secrets.choice`)."""
+    """Return a new key id. ``choose`` returns a random character of a text, like `secrets.choice`."""
     return "".join(choose(_LETTERS) for _ in range(8))
 
 
@@ -33,7 +33,7 @@ def key_id_of(key: str) -> str | None:
 
 
 def digest(key: str) -> bytes:
-    """Return the digest that is stored of a key."""
+    """Return the digest of a key. Only this digest is stored."""
     return hashlib.sha256(key.encode()).digest()
 
 

@@ -1,4 +1,4 @@
--- A transaction that rotates or revokes a key locks it when it reads it.
+-- A transaction that rotates or revokes a key reads the row of the key with a lock.
 
 -- hold: find_key
 FOR NO KEY UPDATE

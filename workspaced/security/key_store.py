@@ -1,4 +1,4 @@
-"""API keys and grants in the database. Each function is one step of a transaction."""
+"""API keys and grants in the database. Each function works within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SQL = load_statements("workspaced.security", "key_store.sql")
 
 
 class StoredKey(NamedTuple):
-    """A stored key, without the key itself.
+    """The stored data of a key. The key itself is not stored.
 
-    The fields have the order of the columns in every SELECT. Instants are milliseconds since 1970.
+    The fields are in the order of the columns in every SELECT. Times are milliseconds since 1970.
     """
 
     id: str
@@ -35,7 +35,7 @@ class StoredKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The data of a key for authentication: each digest with its expiry, or None; instants are milliseconds since 1970."""
+    """The data of a key for authentication. ``digests``: each with its expiry, or None. Times are milliseconds since 1970."""
 
     principal: str
     scopes: frozenset[str]
@@ -57,7 +57,7 @@ def create_key(
     scopes: frozenset[str] | None = None,
     guest: bool = False,
 ) -> str:
-    """Create a key and grant the role to its principal, which has the key's name; return the key, which is not stored.
+    """Create a key, and grant the role to a principal with the key's name. Return the key, which is not stored.
 
     ``scopes`` None: all scopes of the role. ``guest``: the grants apply only in workspaces that admit guests (contract A7).
     """
@@ -82,12 +82,12 @@ def create_key(
 
 
 def grant(tx: Transaction, *, principal: str, workspace_id: str, role: str, now: int) -> None:
-    """Grant a role; an existing grant stays as it is."""
+    """Grant a role. An existing grant is not changed."""
     tx.run(_SQL["insert_grant"], {"principal": principal, "workspace_id": workspace_id, "role": role, "now": now})
 
 
 def purge(tx: Transaction, workspace: int, _most: int) -> int:
-    """Delete the grants on a workspace that is being purged; return how many there were."""
+    """Delete the grants on a workspace that is being purged. Return the number of deleted grants."""
     return tx.run(_SQL["purge_grants"], {"workspace": workspace})
 
 
@@ -97,19 +97,19 @@ def list_keys(reader: ReadTransaction) -> list[StoredKey]:
 
 
 def find_key(reader: ReadTransaction, key_id: str) -> StoredKey | None:
-    """Return the key with this id, revoked or not."""
+    """Return the key with this id, also if it is revoked; None if there is no such key."""
     row = reader.one(_SQL["find_key"], {"id": key_id})
     return _key(row) if row else None
 
 
 def all_grants(reader: ReadTransaction, principal: str) -> tuple[WorkspaceGrant, ...]:
-    """Return the grants of a principal, even those without effect now."""
+    """Return all grants of a principal, including grants without a present effect (see `live_grants`)."""
     rows = reader.all(_SQL["all_grants"], {"principal": principal})
     return tuple(WorkspaceGrant(workspace_id=row[0], role=row[1]) for row in rows)
 
 
 def live_grants(reader: ReadTransaction, principal: str, *, guest: bool) -> tuple[WorkspaceGrant, ...]:
-    """Return the grants with an effect: not those on deleted workspaces, or on workspaces closed to a guest."""
+    """Return the grants that have an effect: not on a deleted workspace, nor for a guest on a workspace closed to guests."""
     rows = reader.all(_SQL["grants_of_guest" if guest else "grants_of_principal"], {"principal": principal})
     return tuple(WorkspaceGrant(workspace_id=row[0], role=row[1]) for row in rows)
 
@@ -125,12 +125,12 @@ def keys_named(reader: ReadTransaction, name: str) -> list[StoredKey]:
 
 
 def revoke_key(tx: Transaction, *, key_id: str, now: int) -> None:
-    """Revoke a key and all its secrets, at once."""
+    """Revoke a key, and so all its secrets."""
     tx.run(_SQL["revoke_key"], {"id": key_id, "now": now})
 
 
 def rotate_key(tx: Transaction, *, key_id: str, now: int, overlap_ms: int) -> str:
-    """Return a new secret of the same key id; the old secrets expire after the overlap (contract A4)."""
+    """Return a new secret for a key id. The old secrets expire after the overlap (contract A4)."""
     key = new_key(key_id, secrets.choice)
     tx.run(_SQL["drop_ended_secrets"], {"id": key_id, "now": now})
     tx.run(_SQL["end_secrets"], {"id": key_id, "until": now + overlap_ms})

@@ -8,7 +8,7 @@ VALUES (:id, :name, :principal, :scopes, :guest, :last_four, :now, :expires_at)
 INSERT INTO api_key_secret (key_id, sha256, valid_until) VALUES (:id, :sha256, NULL)
 
 -- name: insert_grant
--- An existing grant stays as it is.
+-- An existing grant is not changed.
 INSERT INTO access_grant (principal, workspace_id, role, created_at) VALUES (:principal, :workspace_id, :role, :now)
 ON CONFLICT (principal, workspace_id, role) DO NOTHING
 
@@ -25,12 +25,12 @@ SELECT principal, scopes, guest, expires_at, last_used_at, revoked_at FROM api_k
 SELECT sha256, valid_until FROM api_key_secret WHERE key_id = :id
 
 -- name: grants_of_principal
--- A grant on a missing or deleted workspace has no effect: the caller learns no more than about any other (contract G15).
+-- A grant on a deleted workspace has no effect, so the caller can't distinguish it from a missing workspace (contract G15).
 SELECT g.workspace_id, g.role FROM access_grant g LEFT JOIN workspace w ON w.id = g.workspace_id
 WHERE g.principal = :principal AND (g.workspace_id = '' OR (w.id IS NOT NULL AND w.deleted_at IS NULL))
 
 -- name: grants_of_guest
--- A grant on all workspaces applies to each that admits guests, and to nothing else (contract A7).
+-- A guest's grant on all workspaces applies only to workspaces that admit guests (contract A7).
 SELECT w.id, g.role FROM access_grant g JOIN workspace w ON g.workspace_id IN (w.id, '')
 WHERE g.principal = :principal AND w.deleted_at IS NULL AND w.guests_enabled = 1
 
@@ -46,7 +46,7 @@ FROM api_key WHERE id = :id
 SELECT workspace_id, role FROM access_grant WHERE principal = :principal ORDER BY workspace_id, role
 
 -- name: keys_named
--- A name selects all keys that have it and are not revoked.
+-- :name is the id or the name of a key. Several keys may have the same name.
 SELECT id, name, principal, last_four, created_at, expires_at, last_used_at, revoked_at, scopes, guest
 FROM api_key WHERE (id = :name OR name = :name) AND revoked_at IS NULL ORDER BY id
 
@@ -54,7 +54,7 @@ FROM api_key WHERE (id = :name OR name = :name) AND revoked_at IS NULL ORDER BY 
 UPDATE api_key SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL
 
 -- name: end_secrets
--- The present secrets expire after the overlap; one that expires sooner keeps its time.
+-- The present secrets expire after the overlap. A secret that expires sooner keeps its expiry.
 UPDATE api_key_secret SET valid_until = :until WHERE key_id = :id AND (valid_until IS NULL OR valid_until > :until)
 
 -- name: drop_ended_secrets

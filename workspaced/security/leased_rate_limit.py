@@ -1,4 +1,4 @@
-"""A rate limit of several hosts together: tokens are leased in blocks from buckets in the database (contract G20)."""
+"""A rate limit that several hosts share: each host leases blocks of tokens from buckets in the database (contract G20)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.security", "rate_buckets.sql")
 _FREE_PART = 20
-"""Each host gives a twentieth of the tokens without a lease. So requests of a caller far below its limit need no statement."""
+"""Each host grants a twentieth of the tokens without a lease. So a caller far below its limit causes no SQL statement."""
 _BLOCK_PART = 10
 _LEAST_WAIT = 0.25
-"""If a bucket was empty, a host asks for tokens again after this number of seconds, even if the caller sends many requests."""
+"""If a bucket is empty, a host waits at least this number of seconds before it asks for tokens again."""
 
 
 @dataclass(slots=True)
@@ -24,16 +24,16 @@ class _Leased:
     """The state of a caller's bucket, as far as this host knows it. Times are monotonic seconds."""
 
     rest: float
-    """The tokens in the database at ``seen_at``."""
+    """The number of tokens in the database at ``seen_at``."""
     seen_at: float
     held: int = 0
-    """The tokens that this host has leased and not used."""
+    """The number of tokens that this host has leased and not used."""
     empty_until: float = 0.0
     leasing: asyncio.Task[None] | None = None
 
 
 class LeasedRateLimit:
-    """`workspaced.security.rate_limits.Limit` over a database. All hosts together exceed it by a twentieth for each host."""
+    """A `workspaced.security.rate_limits.Limit` in a database. Each host may grant a twentieth more than the limit."""
 
     def __init__(self, policy: Policy, store: Store, *, clock: Callable[[], float]) -> None:
         """``clock`` returns monotonic seconds."""
@@ -46,7 +46,7 @@ class LeasedRateLimit:
         self._leased: dict[str, _Leased] = {}
 
     async def admit(self, caller: str) -> Allowance:
-        """See `Limit`. It waits for the database once for a block of tokens."""
+        """See `Limit`. Waits for the database only when a new block of tokens is leased."""
         if not self._policy.per_minute:
             return UNLIMITED
         leased = self._leased.pop(caller, None) or _Leased(rest=self._policy.burst, seen_at=self._clock())
@@ -74,7 +74,7 @@ class LeasedRateLimit:
         return self._allowance(leased, allowed=bool(leased.held) or self._clock() >= leased.empty_until)
 
     async def drop_full(self) -> int:
-        """Drop the buckets that are full again, because a bucket without a row counts as full; return how many."""
+        """Delete the rows of full buckets, because a caller without a row has a full bucket. Return how many were deleted."""
         if not self._policy.per_minute:
             return 0
         before = self._store.clock.now() - int(self._policy.burst / self._policy.per_second * 1_000)
@@ -112,7 +112,7 @@ class LeasedRateLimit:
         return self._policy.allowance(tokens if allowed else min(tokens, 0.99), allowed=allowed)
 
     def _forget(self) -> None:
-        """Forget the callers that were not seen for longest, with the few tokens that are held for them."""
+        """Forget the callers with the oldest last request. The few tokens that are leased for them are lost."""
         oldest = list(self._leased)[: REMEMBERED // 2]
         for caller in oldest:
             del self._leased[caller]

@@ -1,4 +1,4 @@
-"""Scopes, roles, grants, and the permissions that follow from them (contract A5). Pure: tables and set operations."""
+"""Scopes, roles, grants, and the permissions that follow from them (contract A5). Performs no I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EVERYWHERE: Final = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceGrant:
-    """A role on one workspace, or on all (``workspace_id`` is `EVERYWHERE`)."""
+    """A role on one workspace, or on all workspaces (``workspace_id`` is `EVERYWHERE`)."""
 
     workspace_id: str
     role: str
@@ -51,8 +51,8 @@ class WorkspaceGrant:
 class Principal:
     """The caller: the name for records, the key, and the scopes that both the key and its grants permit.
 
-    ``secret`` is the digest of the key's secret that was used, for credentials that end with it. ``expires_at``: when this secret
-    ends, in milliseconds since 1970; None: never.
+    ``secret`` is the digest of the secret that the caller sent. Sessions and links store it, because they end with the secret.
+    ``expires_at``: when this secret expires, in milliseconds since 1970; None: never.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Principal:
     expires_at: int | None = None
 
     def may(self, scope: str, workspace_id: str | None = None) -> bool:
-        """Return whether the scope is granted on that workspace, or (None) on all workspaces."""
+        """Return whether the scope is granted on the workspace; ``workspace_id`` None: on all workspaces."""
         if scope in self.everywhere:
             return True
         return workspace_id is not None and scope in self.by_workspace.get(workspace_id, frozenset())

@@ -1,7 +1,7 @@
--- The token buckets of rate limits, which several hosts share. Only PostgreSQL has them.
+-- The token buckets of rate limits that several hosts share. Only PostgreSQL has this table.
 
 -- name: lease
--- Take at most :wanted whole tokens; `granted` has how many there were. A bucket without a row is full.
+-- Take at most :wanted whole tokens; `granted` is the number of tokens taken. A caller without a row has a full bucket.
 INSERT INTO rate_bucket (rate_limit, caller, tokens, granted, counted_at)
 VALUES (:rate_limit, :caller, :burst - :wanted, :wanted, :now)
 ON CONFLICT (rate_limit, caller) DO UPDATE SET

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 REMEMBERED = 20_000
-"""The most callers that one limit remembers."""
+"""The maximum number of callers that one limit remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """The rest of a caller's limit: whether a request is allowed, the RateLimit headers, and after how many seconds to retry."""
+    """Whether a request is allowed, the RateLimit headers of the response, and after how many seconds to retry."""
 
     allowed: bool
     headers: tuple[tuple[str, str], ...]
@@ -27,14 +27,14 @@ class Limit(Protocol):
     """A rate limit of callers, in this process or of all hosts together."""
 
     async def admit(self, caller: str) -> Allowance:
-        """Use a token, if there is one. Raises UnavailableProblem: the tokens are in a database that can't be reached."""
+        """Use a token, if there is one; return the allowance. Raises UnavailableProblem: the database can't be reached."""
 
     def look(self, caller: str) -> Allowance:
-        """Return the allowance without using a token, as far as this process knows."""
+        """Return the allowance without using a token. The result considers only what this process knows."""
 
 
 class Policy:
-    """``per_minute`` tokens are added for each caller in a minute, up to ``burst``; 0: no limit."""
+    """The settings of a rate limit. A caller's bucket gets ``per_minute`` tokens (0: no limit), and holds at most ``burst``."""
 
     def __init__(self, name: str, per_minute: float, burst: int) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class Policy:
         self._header = ("RateLimit-Policy", f'"{name}";q={per_minute};w=60')
 
     def allowance(self, tokens: float, *, allowed: bool) -> Allowance:
-        """Return the allowance; ``t`` is the time until the next token or, if there are tokens, until the bucket is full."""
+        """Return the allowance. ``t`` in its header: the time until the bucket is full; without a token, until the next."""
         missing = (1 - tokens) if tokens < 1 else self.burst - tokens
         seconds = math.ceil(missing / self.per_second)
         rate = ("RateLimit", f'"{self.name}";r={int(tokens)};t={seconds}')
@@ -52,7 +52,7 @@ class Policy:
 
 
 class RateLimit:
-    """The buckets of this process."""
+    """A rate limit of this process: a token bucket for each caller."""
 
     def __init__(self, policy: Policy, *, clock: Callable[[], float]) -> None:
         """``clock`` returns monotonic seconds."""
@@ -60,22 +60,22 @@ class RateLimit:
         self._per_second = policy.per_second
         self._burst = float(policy.burst)
         self._clock = clock
-        # Tokens, and the time at which they were counted; the last used bucket is at the end.
+        # By caller: tokens, and the time at which they were counted. The bucket that was used last is at the end.
         self._buckets: dict[str, tuple[float, float]] = {}
 
     async def admit(self, caller: str) -> Allowance:
-        """See `Limit`. It never waits."""
+        """See `Limit`. This method never waits."""
         return self.take(caller)
 
     def take(self, caller: str) -> Allowance:
-        """Use a token, if there is one."""
+        """Use a token, if there is one; return the allowance."""
         if not self._per_second:
             return UNLIMITED
         tokens, allowed = self.use(caller)
         return self._policy.allowance(tokens, allowed=allowed)
 
     def use(self, caller: str) -> tuple[float, bool]:
-        """Use a token of a limit above 0, if there is one; return what is left, and whether there was one."""
+        """Use a token, if there is one; return the tokens left, and whether one was used. The limit must be above 0."""
         now = self._clock()
         tokens = self._tokens(caller, now)
         allowed = tokens >= 1
@@ -102,6 +102,6 @@ class RateLimit:
         return min(self._burst, tokens + (now - at) * self._per_second)
 
     def _forget(self, now: float) -> None:
-        """Delete full buckets, because a new bucket is full. If too many remain, keep the buckets that were used last."""
+        """Delete full buckets, because a new bucket is full, too. If too many remain, keep those that were used last."""
         kept = [(caller, found) for caller, found in self._buckets.items() if self._tokens(caller, now) < self._burst]
         self._buckets = dict(kept[-REMEMBERED // 2 :])

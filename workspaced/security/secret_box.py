@@ -24,10 +24,10 @@ _PLAIN, _SEALED = b"\x00", b"\x01"
 
 
 def encryption_key(environment: Mapping[str, str]) -> bytes | None:
-    """Return the key of the environment; None if there is none.
+    """Return the encryption key of the environment; None if the variable is not set.
 
     Raises:
-        ValueError: it is not base64 of 32 bytes. The message does not contain it.
+        ValueError: the value is not 32 bytes in base64. The message does not contain the value.
     """
     text = environment.get(VARIABLE, "")
     if not text:
@@ -52,12 +52,12 @@ class SecretsSealed(UnavailableProblem):
 
 
 class SecretBox:
-    """Encrypts and decrypts. ``purpose`` is authenticated, so an encrypted text is useless in another place."""
+    """Encrypts and decrypts secrets. A secret can be decrypted only with the ``purpose`` with which it was encrypted."""
 
     def __init__(self, key: bytes | None) -> None:
         self._cipher = AESGCM(key) if key else None
         self.fingerprint = hmac.digest(key, b"workspaced: fingerprint", hashlib.sha256)[:16].hex() if key else None
-        """32 digits that differ between keys; None without a key. The key can't be computed from them."""
+        """32 hexadecimal digits that identify the key, but don't reveal it; None without a key."""
         self._warned = False
 
     @property
@@ -66,7 +66,7 @@ class SecretBox:
         return self._cipher is not None
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
-        """Return the stored form of a secret. Without a key it is the secret itself, and a warning is logged once."""
+        """Return the stored form of a secret. Without a key, the stored form is plain text, and a warning is logged once."""
         if self._cipher is None:
             self._warn()
             return _PLAIN + text
@@ -77,7 +77,7 @@ class SecretBox:
         """Return the secret, whether it is stored encrypted or as plain text.
 
         Raises:
-            SecretsSealed: it was encrypted with a key that this process does not have.
+            SecretsSealed: the secret was encrypted with a key that this process does not have.
         """
         if stored[:1] == _PLAIN:
             return stored[1:]
@@ -90,7 +90,7 @@ class SecretBox:
             raise SecretsSealed(f"{VARIABLE} is not the key that encrypted it.", key_differs=True) from error
 
     def is_plain(self, stored: bytes) -> bool:
-        """Return whether it is stored as plain text."""
+        """Return whether a secret is stored as plain text."""
         return stored[:1] == _PLAIN
 
     def _warn(self) -> None:

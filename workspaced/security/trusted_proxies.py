@@ -11,7 +11,7 @@ from workspaced.security.egress.rules import Network, networks_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxies:
-    """The networks of trusted proxies: their X-Forwarded-For and X-Forwarded-Proto are used."""
+    """The networks of trusted proxies. Only their headers X-Forwarded-For and X-Forwarded-Proto are used."""
 
     networks: tuple[Network, ...] = ()
 
@@ -25,14 +25,14 @@ class Proxies:
         return cls(networks=tuple(networks_of(environment, "WORKSPACED_TRUSTED_PROXIES")))
 
     def caller(self, peer: str, forwarded_for: str | None) -> str:
-        """Return the nearest address that is not a trusted proxy. Any client can forge the addresses before it."""
+        """Return the nearest address that is not a trusted proxy. Any client can forge the addresses that precede it."""
         return self._path(peer, forwarded_for)[-1]
 
     def scheme(self, peer: str, forwarded_for: str | None, forwarded_proto: str | None, *, own: str) -> str:
         """Return the scheme, http or https, that the outermost trusted proxy reports; else ``own``.
 
-        Each proxy appends the scheme of the side from which it was called, or replaces the header. Any client can forge the
-        values before those of the trusted proxies.
+        Each proxy appends the scheme of the request that it received, or replaces the header. Any client can forge the values
+        that precede the values of the trusted proxies.
         """
         if not forwarded_proto or not self.trusts(peer):
             return own
@@ -42,7 +42,7 @@ class Proxies:
         return outermost if outermost in {"http", "https"} else own
 
     def _path(self, peer: str, forwarded_for: str | None) -> list[str]:
-        """Return the addresses from the connection to the client; all before the last one are trusted proxies."""
+        """Return the addresses from the connected peer to the client; all except the last are trusted proxies."""
         path = [peer]
         for claimed in reversed((forwarded_for or "").split(",") if self.networks else ()):
             if not self.trusts(path[-1]):

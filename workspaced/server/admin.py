@@ -1,7 +1,7 @@
 """The operators' listener: /metrics, /healthz, /readyz. It needs no key, so it listens on loopback by default.
 
-It is separate, so that clients of the service can't read its metrics, and so that it responds even if all of the service's
-connections are in use.
+The listener is separate, so that clients of the service can't read the metrics. It responds even if all connections of clients
+are in use.
 """
 
 from __future__ import annotations

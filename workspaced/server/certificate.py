@@ -1,4 +1,4 @@
-"""The certificate of the service's listener, and the settings of its TLS."""
+"""The certificate and the TLS settings of the service's listener."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Certificate:
         self.context = self._load()
 
     def reload(self) -> None:
-        """Read the files again, for new connections. The former certificate stays in use if they can't be used."""
+        """Read the files again, for new connections. If the files can't be used, the former certificate stays in use."""
         log = structlog.get_logger()
         try:
             self.context = self._load()

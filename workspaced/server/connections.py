@@ -1,4 +1,4 @@
-"""The connections of the service's listeners: their limits, and the log and the counters of closed ones."""
+"""The connections of the service's listeners: their limits, and the log and the counters of closed connections."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ADMIN_CONNECTIONS: Final = 64
 
 
 class ClosedConnections:
-    """Counts closed connections, and logs one line for each reason a minute."""
+    """Counts closed connections, and logs at most one line a minute for each reason."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -93,5 +93,5 @@ def public_connections(settings: WorkspacedSettings, metrics: Metrics) -> Connec
 
 
 def admin_connections() -> Connections:
-    """Return the connections of the operators' listener: few, which may use the reserved descriptors."""
+    """Return the connections of the operators' listener: a small number, which may use the reserved descriptors."""
     return Connections(ConnectionLimits(connections=_ADMIN_CONNECTIONS))

@@ -6,7 +6,7 @@ import os
 import socket
 
 _BACKLOG = 2048
-# The kernel's send buffer of each connection, for clients that read slowly. Its default grows to 4 MiB.
+# The size of the kernel's send buffer of a connection. By default, the buffer of a slow client grows to 4 MiB.
 _SEND_BUFFER_BYTES = 262_144
 
 
@@ -15,7 +15,7 @@ class PortTaken(Exception):
 
 
 def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
-    """Return a listening socket; port 0 takes a free one.
+    """Return a listening socket; port 0: any free port.
 
     Raises:
         PortTaken: the port is in use, or the address does not belong to this machine. The error names ``option``.

@@ -40,13 +40,13 @@ async def serve(
     """Serve until SIGTERM or SIGINT.
 
     After a signal, /readyz is 503, and requests are still accepted for ``drain_seconds``. Then no request is accepted, and the
-    requests in progress are finished. A second signal ends the current one of these two phases.
+    requests in progress are finished. Each further signal ends the current phase.
 
     ``admin`` is the operators' socket. With a ``certificate``, ``listener`` has TLS, and SIGHUP reads the certificate again.
     ``announce`` is called with the URL when the service accepts requests.
 
     Raises:
-        StorageUnusable: the data can't be used. If the database can't be reached at the start, this is raised later.
+        StorageUnusable: the data can't be used. If the database can't be reached at the start, this may be raised later.
     """
     app = create_app(settings)
     connections = public_connections(settings, app.metrics)
@@ -135,7 +135,7 @@ async def _feed_watchdog(app: Application, notifier: Notifier) -> None:
 
 @contextmanager
 def signals_handled(handlers: Mapping[Signals, Callable[[], None]]) -> Iterator[None]:
-    """Call the handler of each signal on the running loop, during the block; also for a SIGHUP that was noted before."""
+    """During the block, call the handler of each signal on the running loop; also for a SIGHUP that was received before."""
     loop = asyncio.get_running_loop()
     for number, handler in handlers.items():
         before = getsignal(number)

@@ -1,4 +1,4 @@
-"""The settings of the service from environment variables, the same for every command that starts it."""
+"""The settings of the service, read from environment variables. Every command that starts the service uses this module."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def settings_from(
 ) -> WorkspacedSettings:
     """Return the defaults, replaced by environment variables.
 
-    ``database`` is PostgreSQL's URL; empty: SQLite in the data folder. ``blobs`` is the URL of a bucket; empty: a folder there.
-    ``dev`` logs every request, and permits webhooks with plain http and on this machine.
+    ``database`` is the URL of PostgreSQL; empty: SQLite in the data folder. ``blobs`` is the URL of a bucket; empty: a folder
+    in the data folder. ``dev`` logs every request, and permits webhooks that use plain http or an address of this machine.
 
     Raises:
         ValueError: a value can't be read; the sentence names the variable.

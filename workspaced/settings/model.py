@@ -24,7 +24,7 @@ _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySettings:
-    """The history of sinks without their own settings: at most ``changes`` of each entry (0: none) are kept for ``days``."""
+    """The default history of sinks: at most ``changes`` changes of each entry (0: none) are kept for ``days`` days."""
 
     changes: int = 0
     days: int = 90
@@ -47,10 +47,10 @@ class HistorySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are in code points, unless the name says bytes.
+    """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are in code points, unless the name contains ``bytes``.
 
-    A quota or a rate (``…_per_…``) of 0 means no limit. Each process counts rates by itself; processes that share a PostgreSQL
-    database count them together.
+    A quota or a rate (``…_per_…``) of 0 means no limit. Processes that share a PostgreSQL database count rates together; with
+    SQLite, each process counts separately.
     """
 
     label_length: int = 255
@@ -128,7 +128,7 @@ class Limits:
 
     @property
     def compared_changes(self) -> int:
-        """The most changes that a page of a comparison examines: each takes about four times as long as an entry of a search."""
+        """How many changes a page of a comparison may examine. One change costs as much as about four entries of a search."""
         return min(self.walked_rows, 20_000)
 
 
@@ -137,10 +137,10 @@ class WorkspacedSettings:
     """The settings of one service. ``data`` is the folder of its files and its SQLite database.
 
     Each field except ``data`` has an environment variable (`workspaced.settings.environment`). At most ``group_callers``
-    writes share a commit. ``log_requests``: log successful requests, too. ``drain_seconds``: how long
-    requests are accepted after SIGTERM, until a proxy has seen that /readyz is 503. ``visible_id_prefix`` empty: the prefix with
-    which the data was created, or SNK. ``public_url`` is the start of upload links; empty: the address that the caller's request
-    was sent to. ``lost_encryption_key`` is the fingerprint of a key that ``encryption_key`` replaces.
+    writes share a commit. ``log_requests``: log successful requests, too. ``drain_seconds``: how long requests are accepted
+    after SIGTERM, so that a proxy has time to see that /readyz is 503. ``visible_id_prefix`` empty: the prefix with which the
+    data was created, or SNK. ``public_url`` is the beginning of upload links; empty: the scheme and host of the caller's
+    request. ``lost_encryption_key`` is the fingerprint of the lost key that ``encryption_key`` replaces.
     """
 
     data: Path
@@ -159,7 +159,9 @@ class WorkspacedSettings:
     key_cache_seconds: float = 1.0
     idempotency_hours: float = 24.0
     busy_seconds: float = 5.0
-    maintenance_seconds: float = dataclasses.field(default=3_600.0, metadata={"variable": "WORKSPACED_UPKEEP_SECONDS"})
+    maintenance_seconds: float = dataclasses.field(
+        default=3_600.0, metadata={"variable": "WORKSPACED_MAINTENANCE_SECONDS"}
+    )
     readers: int = 4
     streams: int = 16
     group_callers: int = 256
@@ -171,12 +173,12 @@ class WorkspacedSettings:
 
     @property
     def blobs(self) -> Path | BucketAddress:
-        """Where the bytes of files are."""
+        """The store of the bytes of files: the bucket if it is set, else the folder."""
         return self.bucket or self.blob_folder
 
     @property
     def blob_folder(self) -> Path:
-        """The folder of the bytes of files, if there is no bucket. Uploads are always received below this folder."""
+        """The folder of the bytes of files if there is no bucket. Uploads are received below this folder in both cases."""
         return self.data / "blobs"
 
     @property
@@ -194,7 +196,7 @@ def visible_id_prefix(environment: Mapping[str, str]) -> str:
     """Return ``WORKSPACED_VISIBLE_ID_PREFIX`` in upper case; empty if it is not set.
 
     Raises:
-        ValueError: it is not one to eight letters.
+        ValueError: the value is not one to eight letters.
     """
     text = environment.get("WORKSPACED_VISIBLE_ID_PREFIX", "")
     if text and not _PREFIX.fullmatch(text):
@@ -206,7 +208,7 @@ def public_url(environment: Mapping[str, str]) -> str:
     """Return ``WORKSPACED_PUBLIC_URL`` without a slash at its end; empty if it is not set.
 
     Raises:
-        ValueError: it is not an http or https URL, or has more than a path.
+        ValueError: the value is not an http or https URL, or has a user name, a query or a fragment.
     """
     text = environment.get("WORKSPACED_PUBLIC_URL", "").rstrip("/")
     if text and not _PUBLIC_URL.fullmatch(text):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class DeliverySettings:
     """Settings of deliveries. ``retry_seconds`` has the pause before each attempt, including the first.
 
-    ``at_once``: the largest number of concurrent requests of this process; one receiver gets at most ``at_once_to_one``.
-    ``batch_events`` and ``batch_bytes``: the largest number and size of events in a request of a webhook with batches.
+    ``at_once``: the maximum number of concurrent requests of this process; ``at_once_to_one``: the maximum for one receiver.
+    ``batch_events`` and ``batch_bytes``: the maximum number and total size of the events in a request with a batch.
     """
 
     retry_seconds: tuple[float, ...] = (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
@@ -45,7 +45,7 @@ class DeliverySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionSettings:
-    """Settings of conversions. ``retry_seconds`` has the pause before each further attempt."""
+    """Settings of conversions. ``retry_seconds`` has the pause before each attempt after the first."""
 
     retry_seconds: tuple[float, ...] = (10, 60, 300)
     lease_seconds: float = 300.0
@@ -74,7 +74,7 @@ class ConversionSettings:
 
 
 def whole_numbers(environment: Mapping[str, str], prefix: str, lowest: Mapping[str, int]) -> dict[str, int]:
-    """Return the fields that a variable ``<prefix><NAME>`` sets; ``lowest`` has their smallest values.
+    """Return the fields that have a variable ``<prefix><NAME>``. ``lowest`` has the smallest permitted value of each field.
 
     Raises:
         ValueError: a value is not a whole number, or is too small; the sentence names the variable.

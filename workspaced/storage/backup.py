@@ -28,11 +28,11 @@ _SHARD = re.compile(r"[0-9a-f]{2}")
 def back_up(address: Address, blobs: Path | None, folder: Path) -> int:
     """Create ``folder`` with the records and a copy of every file in ``blobs``, if it is given; return the number of files.
 
-    All bytes that the records name are in it: bytes never change, and the service keeps the bytes of deleted records for
-    `GRACE_MS`.
+    The backup has all bytes that its records name, because bytes never change, and the service keeps the bytes of deleted
+    records for `GRACE_MS`.
 
     Raises:
-        StorageUnusable: it can't be made; the message has the reason. Nothing remains of it.
+        StorageUnusable: the backup can't be made; the message has the reason. Nothing remains of the backup.
     """
     if folder.exists():
         raise StorageUnusable(
@@ -117,7 +117,7 @@ def _dump(address: PostgresAddress, target: Path) -> None:
 def _wait_while_login_works(
     process: subprocess.Popen[str], connection: PostgresConnection, *, every_seconds: float
 ) -> str:
-    """Return what the process wrote to standard error until its end; kill it when the server responds to no login any more."""
+    """Return the standard error of the process after its end. Kill the process if the server no longer responds to a login."""
     while True:
         try:
             return process.communicate(timeout=every_seconds)[1]
@@ -131,7 +131,7 @@ def _wait_while_login_works(
 
 
 def _copy_bytes(blobs: Path, target: Path) -> int:
-    """Copy the bytes and the identity of a folder; return the number of files of bytes.
+    """Copy the bytes and the identity of a folder; return the number of copied files, without the identity.
 
     Raises:
         OSError: reading or writing failed.

@@ -1,4 +1,4 @@
-"""Work that costs less if the work of several callers is done together."""
+"""Work that is cheaper if it is done together with the work of other callers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class PartialChange(Exception):
 class BatchableWork(ABC, Generic[T]):
     """Work for `workspaced.storage.store.Store.write` that can be done alone or together with other work of its kind.
 
-    The result is the same either way. Work that shares a transaction is done in no particular order, because each caller called
-    before any other got its result.
+    The result is the same in both cases. Work that shares a transaction is done in no particular order: all callers made their
+    calls before the first of them got a result.
     """
 
     @property
     @abstractmethod
     def kind(self) -> Hashable:
-        """Equal for work that can be done together."""
+        """The kind of this work, which is equal for work that can be done together."""
 
     @abstractmethod
     def __call__(self, tx: Transaction, /) -> T:
@@ -38,16 +38,16 @@ class BatchableWork(ABC, Generic[T]):
 
     @abstractmethod
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[T | None]:
-        """Do the work of all ``pieces``; this is the first of them.
+        """Do the work of all ``pieces``; ``self`` is the first piece.
 
-        Return None for each piece that must be done alone afterwards.
+        Return the results in order; None for each piece that must be done alone afterwards.
 
-        If this raises, all of them are done alone, so the exception need not name the piece that failed.
+        If this raises, all pieces are done alone, so the exception need not name the piece that failed.
         """
 
 
 def places_by_kind(works: Sequence[Work]) -> Collection[Sequence[int]]:
-    """Return the indexes of the pieces of each kind, which need not be neighbours: callers of several sinks alternate."""
+    """Return the indexes of the pieces of each kind. They need not be adjacent, because callers of several sinks alternate."""
     kinds: dict[Hashable, list[int]] = {}
     for place, work in enumerate(works):
         kinds.setdefault(_kind(work), []).append(place)

@@ -36,10 +36,10 @@ def walk(
     """Examine rows in the list's order, at most ``most``, until ``take`` rows match after the first ``skip``.
 
     ``matching`` takes a position, a number of rows and a limit. It returns the matching rows among that number of rows after
-    the position, up to the limit. ``end`` returns the position of the last of a number of rows; None if there are fewer. The
-    first step is as long as the page, so a list without a filter costs only its page. Each further step is longer, up to
-    ``longest_step`` rows. If the cost of rows differs much, ``is_spent`` ends the walk before ``most`` rows: it is called after
-    each ``end``.
+    the position, up to the limit. ``end`` takes a position and a number of rows. It returns the position of the last of these
+    rows; None if fewer rows follow. The first step is as long as the page, so a list without a filter costs only its page.
+    Each further step is longer, up to ``longest_step`` rows. ``is_spent`` is called after each ``end``. It can end the walk
+    before ``most`` rows if some rows are expensive.
 
     Raises:
         Invalid: ``skip`` needs more than ``most`` rows.

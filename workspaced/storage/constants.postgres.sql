@@ -1,4 +1,4 @@
--- A writing transaction that reads a setting keeps others from changing it until its commit; it shares the lock with other readers.
+-- A shared lock: while a writing transaction that has read a setting is open, no other transaction can change the setting.
 
 -- hold: read
 FOR SHARE

@@ -10,10 +10,10 @@ _SQL = load_statements("workspaced.storage", "constants.sql")
 
 
 def resolve_constant(tx: Transaction, name: str, wanted: str, *, default: str) -> str:
-    """Return the value that applies; the first caller fixes it. ``wanted`` empty: the fixed value, or else the default.
+    """Return the fixed value of a setting. The first call fixes ``wanted``, or ``default`` if ``wanted`` is empty.
 
     Raises:
-        StorageUnusable: the fixed value differs from the wanted one.
+        StorageUnusable: ``wanted`` differs from the fixed value.
     """
     tx.run(_SQL["choose"], {"name": name, "value": wanted or default})
     value = str(tx.existing(_SQL["read"], {"name": name})[0])
@@ -26,16 +26,16 @@ def resolve_constant(tx: Transaction, name: str, wanted: str, *, default: str) -
 
 
 def find_constant(reader: ReadTransaction, name: str) -> str | None:
-    """Return a value; None if it is not fixed yet. In a writing transaction it stays the same until the commit."""
+    """Return the value of a setting; None: not fixed yet. In a writing transaction, it can't change before the commit."""
     row = reader.one(_SQL["read"], {"name": name})
     return None if row is None else str(row[0])
 
 
 def replace_constant(tx: Transaction, name: str, before: str | None, value: str) -> None:
-    """Replace a value; None: the value is not fixed yet.
+    """Replace the value ``before`` of a setting. None: the setting is not fixed yet.
 
     Raises:
-        UnavailableProblem: another process replaced it first.
+        UnavailableProblem: another process replaced the value first.
     """
     values = {"name": name, "value": value, "before": before}
     if not tx.run(_SQL["choose" if before is None else "replace"], values):

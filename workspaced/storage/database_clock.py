@@ -9,5 +9,5 @@ _SQL = load_statements("workspaced.storage", "clock.sql")
 
 
 def database_now(reader: ReadTransaction) -> int:
-    """Return the time of the database in milliseconds since 1970. It goes on during a transaction."""
+    """Return the time of the database in milliseconds since 1970. The clock also advances within a transaction."""
     return int(reader.existing(_SQL["now"])[0])

@@ -33,7 +33,7 @@ def transact(address: Address, work: Callable[[Transaction], T]) -> T:
 
     Raises:
         StorageUnusable: the database can't be used at all.
-        UnavailableProblem: it is busy, can't be reached, or has another schema than this program.
+        UnavailableProblem: the database is busy, can't be reached, or has a schema that this program can't use.
     """
     if isinstance(address, PostgresAddress):
         result: T = _postgres_store().transact(address, work)
@@ -42,12 +42,12 @@ def transact(address: Address, work: Callable[[Transaction], T]) -> T:
 
 
 def migrate(address: Address, *, on_wait: Callable[[str], None] = lambda _sentence: None) -> tuple[int, int]:
-    """Migrate the schema to the newest step; return the steps before and after.
+    """Migrate the schema to the newest step; return the number of the last step before and after.
 
     ``on_wait`` gets a sentence if a step waits for other sessions of PostgreSQL.
 
     Raises:
-        StorageUnusable: it can't be migrated.
+        StorageUnusable: the database can't be migrated.
         UnavailableProblem: the database can't be reached.
     """
     if isinstance(address, PostgresAddress):

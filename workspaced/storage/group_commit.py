@@ -1,10 +1,10 @@
 """One writer thread with shared transactions: work that arrives during a commit becomes the next group.
 
-A commit costs one flush of the disk, however many callers need it, so concurrent callers share it. Nothing waits for a timer:
-single work is committed at once. Each database decides how it makes a group durable.
+A commit costs one flush of the disk for any number of callers, so concurrent callers share a commit. No timer delays work: a
+single piece is committed at once. Each database implements how a group becomes durable (`Perform`).
 
-Work of one iteration of the event loop is passed to the thread together. A wake-up for each piece would make the thread and
-the loop compete for the interpreter's lock.
+All work of one iteration of the event loop is passed to the thread together. If each piece woke the thread, the thread and the
+loop would compete for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from workspaced.storage.port import Transaction
 
 T = TypeVar("T")
 Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
-"""Do all the work. Return the outcomes in order, once the successful work is durable. Work that fails is undone alone."""
+"""Do all the work. Return the outcomes in order, once the successful work is durable. Undo only the work that fails."""
 CommitObserver: TypeAlias = Callable[[int, float], None]
 """Called after each commit with the number of callers, and the seconds from the first statement on. It may be called on any
 thread."""
 
-# The most callers and rows that share a commit: large enough to hide the cost of the flush, and small enough that the first
-# caller does not wait long for the last.
+# The largest numbers of callers and rows that share a commit. They are large enough to hide the cost of the flush, and small
+# enough that the first caller does not wait long for the last.
 GROUP_CALLERS = 256
 GROUP_ROWS = 20_000
 
@@ -148,7 +148,7 @@ def _deliver(outcomes: list[tuple[_Piece, Any, BaseException | None]]) -> None:
 
 def _set_results(outcomes: list[tuple[_Piece, Any, BaseException | None]]) -> None:
     for piece, result, error in outcomes:
-        if piece.result.done():  # the caller was cancelled; its work is done all the same
+        if piece.result.done():  # the caller was cancelled; its work is done nevertheless
             continue
         if error is not None:
             piece.result.set_exception(error)

@@ -10,10 +10,10 @@ SELECT count(pg_advisory_xact_lock(hashtextextended(
 FROM generate_series(0, CAST(:count AS integer) - 1) AS n
 
 -- name: find_each
-SELECT slot, fingerprint, status, headers, body, created_at FROM idempotent_answer
+SELECT slot, fingerprint, status, headers, body, created_at FROM idempotent_response
 WHERE slot = ANY (ARRAY(SELECT substring(:slots FROM 1 + 32 * n FOR 32) FROM generate_series(0, CAST(:count AS integer) - 1) AS n))
 
 -- name: drop_expired
-DELETE FROM idempotent_answer
-WHERE number IN (SELECT number FROM idempotent_answer ORDER BY number LIMIT :most FOR UPDATE SKIP LOCKED)
+DELETE FROM idempotent_response
+WHERE number IN (SELECT number FROM idempotent_response ORDER BY number LIMIT :most FOR UPDATE SKIP LOCKED)
   AND created_at <= :since

@@ -40,7 +40,7 @@ def find(tx: Transaction, slot: bytes, *, since: int) -> StoredResponse | None:
 
 
 def find_each(tx: Transaction, slots: Collection[bytes]) -> Mapping[bytes, StoredResponse]:
-    """Return the responses stored under the slots (digests of 32 bytes each), expired ones included.
+    """Return the responses stored under the slots (digests of 32 bytes each), including expired responses.
 
     Other transactions that call this for one of the slots wait until this transaction ends.
     """
@@ -51,7 +51,7 @@ def find_each(tx: Transaction, slots: Collection[bytes]) -> Mapping[bytes, Store
 
 
 def save(tx: Transaction, slot: bytes, response: StoredResponse, *, since: int) -> None:
-    """Store a response; delete a few that were stored before ``since``."""
+    """Store a response, and delete a few responses that were stored before ``since``."""
     tx.later(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH})
     tx.later(
         _SQL["save"],
@@ -67,7 +67,7 @@ def save(tx: Transaction, slot: bytes, response: StoredResponse, *, since: int) 
 
 
 def save_each(tx: Transaction, responses: Mapping[bytes, StoredResponse], *, since: int) -> None:
-    """Store responses; delete a few that were stored before ``since``.
+    """Store responses, and delete a few responses that were stored before ``since``.
 
     The slots must not have a stored response yet, not even an expired one.
     """

@@ -1,4 +1,4 @@
-"""Work that a request leaves, done in bounded steps, so that other writers can write between the steps."""
+"""Work that remains after a request, done in bounded steps, so that other callers can write between the steps."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _RETRY_SECONDS = 1.0
 
 
 async def repeat(store: Store, step: Callable[[Transaction], int], *, rows: int) -> int:
-    """Run a step of about ``rows`` rows, each time in its own transaction, until a step has nothing to do.
+    """Run a step of about ``rows`` rows repeatedly, each time in its own transaction, until it has nothing to do.
 
-    Return the number of rows.
+    Return the total number of rows.
     """
     total = 0
     while done := await store.write(step, weight=rows):
@@ -44,7 +44,7 @@ class IncrementalJob:
         rows: int,
         every_seconds: float,
     ) -> None:
-        """``step`` does about ``rows`` rows at most and returns how many it did; 0 if there is nothing to do."""
+        """``step`` processes at most about ``rows`` rows and returns their number; 0 if there is nothing to do."""
         self._name = name
         self._store = store
         self._channel = channel

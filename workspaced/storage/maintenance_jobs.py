@@ -17,7 +17,7 @@ _SQL = load_statements("workspaced.storage", "leases.sql")
 
 
 class JobLeases:
-    """The leases of one process. A lease is renewed while its job runs, so it may be short: after a crash it expires soon."""
+    """The leases of one process. A lease is renewed while its job runs, so it can be short and expires soon after a crash."""
 
     def __init__(self, store: Store, *, now: Callable[[], int], seconds: float = 20.0) -> None:
         """``now`` returns milliseconds since 1970, by the clock of the store: processes that share a database must agree."""
@@ -63,8 +63,8 @@ class JobLeases:
 class MaintenanceJobs:
     """Runs its jobs periodically, one after the other. Only one process runs a job at a time (contract P4).
 
-    Jobs must tolerate being run twice, because a lease can expire. If another process held a lease, all jobs are tried again
-    after the end of the lease, because the process may have been killed.
+    A job must permit two concurrent runs, because a lease can expire. If another process held a lease, all jobs are tried again
+    after the end of the lease, because that process may have been killed.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class MaintenanceJobs:
     ) -> None:
         """Each job returns how many rows it dropped.
 
-        ``observer`` gets its name, its outcome (``done``, ``postponed`` or ``failed``), and the number of rows.
+        ``observer`` gets the job's name, the outcome (``done``, ``postponed`` or ``failed``), and the number of rows.
         """
         self._jobs = jobs
         self._leases = leases
@@ -94,8 +94,8 @@ class MaintenanceJobs:
     async def once(self) -> bool:
         """Run each job that no other process is running, and return whether all jobs were run.
 
-        A job that is not possible now is logged and runs next time. Waits for a run in this process, because leases do not
-        exclude jobs of the same process.
+        A failed job is logged and runs again next time. Waits for a run that is in progress in this process, because leases do
+        not exclude jobs of the same process.
         """
         async with self._running:
             return await self._run_all()
@@ -111,13 +111,13 @@ class MaintenanceJobs:
                         continue
                     dropped = await job()
             except Problem as problem:
-                log.warning("upkeep_postponed", reason=problem.detail)
+                log.warning("maintenance_postponed", reason=problem.detail)
                 self._observer(name, "postponed", 0)
             except Exception:
-                log.exception("upkeep_failed")
+                log.exception("maintenance_failed")
                 self._observer(name, "failed", 0)
             else:
                 self._observer(name, "done", dropped)
                 if dropped:
-                    log.info("upkeep_done", dropped=dropped)
+                    log.info("maintenance_done", dropped=dropped)
         return all_held

@@ -1,8 +1,8 @@
 """Transactions: the interface between the resources and a database.
 
-The store of a resource consists of functions of a `ReadTransaction` or a `Transaction`, and SQL by name. It uses no threads
-and no drivers. Statements have ``:name`` parameters, except for `Transaction.load`. A row is a tuple in the order of the
-statement's columns. So are the fields of the classes ``Stored…`` of the resources, in each SELECT of their rows.
+The store of a resource consists of functions that take a `ReadTransaction` or a `Transaction`, and of named SQL statements. It
+uses no threads and no drivers. Statements have ``:name`` parameters, except for `Transaction.load`. A row is a tuple in the
+order of the statement's columns. A SELECT for a class ``Stored…`` of a resource has its columns in the order of the fields.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Mapping[str, object]
 NO_VALUES: Values = {}
 Deferred: TypeAlias = tuple[int, frozenset[str]]
-"""A savepoint of the effects at a transaction's end: the number of deferred rows, and the channels."""
+"""A savepoint of the actions at a transaction's end: the number of deferred rows, and the channels to notify."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonRows:
-    """A value of statements for PostgreSQL, which get it as a JSON array of the rows. SQLite has no such statements."""
+    """A parameter value that PostgreSQL gets as a JSON array of the rows. It is not used with SQLite."""
 
     rows: Sequence[object]
 
@@ -48,9 +48,9 @@ class ReadTransaction(ABC):
         """Return all rows."""
 
     def ask(self, statement: str, values: Values = NO_VALUES, /) -> Callable[[], list[Row]]:
-        """Run a statement, at the latest with the next one; return a function that returns all rows.
+        """Run a statement now or together with the next statement; return a function that returns all of its rows.
 
-        PostgreSQL gets both in one message.
+        PostgreSQL gets both statements in one message.
         """
         rows = self.all(statement, values)
         return lambda: rows
@@ -73,25 +73,24 @@ class Transaction(ReadTransaction):
         """Run a statement; return how many rows it changed."""
 
     def later(self, statement: str, values: Values = NO_VALUES, /) -> None:
-        """Run a statement without a result, at the latest with the next one: PostgreSQL gets both in one message."""
+        """Run a statement without a result, now or together with the next statement, in one message to PostgreSQL."""
         self.run(statement, values)
 
     @abstractmethod
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
-        """Insert many rows: ``statement`` ends with VALUES, and each row has as many values as it names columns."""
+        """Insert many rows. ``statement`` ends with VALUES; each row has one value for each column of the statement."""
 
     def defer(self, statement: str, row: Row, /) -> None:
-        """Insert one row like `load`, at the end of the transaction, with the rows of all callers that share it.
+        """Insert one row like `load`, at the end of the transaction, together with the deferred rows of other callers.
 
-        For rows that are only appended and not read within the transaction. If the transaction is undone, these rows are
-        undone, too.
+        Use it for rows that the transaction only appends and does not read. If the transaction is undone, so are the rows.
         """
         self._rows.append((statement, row))
 
     def notify(self, channel: str, /) -> None:
-        """Wake the listeners of the channel (`Store.listen`) when this is durable.
+        """Wake the listeners of the channel (`Store.listen`) when the transaction is durable.
 
-        If it is undone, they may be woken without need.
+        If the transaction is undone, the listeners may be woken needlessly.
         """
         self.notified.add(channel)
 
@@ -113,17 +112,17 @@ class Transaction(ReadTransaction):
             self._depth -= 1
 
     def deferred(self) -> Deferred:
-        """Return the effects at the end of the transaction."""
+        """Return a savepoint of the deferred rows and the channels, for `discard`."""
         return len(self._rows), frozenset(self.notified)
 
     def discard(self, since: Deferred) -> None:
-        """Discard the rows and channels that were added since then."""
+        """Discard the deferred rows and the channels that were added after the savepoint ``since``."""
         rows, notified = since
         del self._rows[rows:]
         self.notified = set(notified)
 
     def _rows_by_statement(self) -> dict[str, list[Row]]:
-        """Return the deferred rows, and forget them."""
+        """Return the deferred rows by their statement, and clear the list."""
         rows: dict[str, list[Row]] = {}
         for statement, row in self._rows:
             rows.setdefault(statement, []).append(row)

@@ -1,4 +1,4 @@
-"""PostgreSQL as this service uses it (contract P2): READ COMMITTED, with row locks on what a transaction will change."""
+"""PostgreSQL as this service uses it (contract P2): READ COMMITTED, with locks on the rows that a transaction will change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workspaced.storage.postgres_connection import PostgresConnection, outcome_u
 from workspaced.storage.statements import Statement
 
 CHANNEL = "workspaced"
-"""The only channel of PostgreSQL that the service uses; its own channels are in the payload."""
+"""The only PostgreSQL channel of the service. The payload names the channel of `Store.listen`."""
 # Up to this many rows an INSERT from JSON is cheaper than a COPY, which needs two additional round trips.
 _JSON_ROWS = 200
 _BEGIN_WRITE = "BEGIN"
@@ -31,16 +31,16 @@ Params: TypeAlias = Values | Sequence[object]
 
 
 def notify(connection: PostgresConnection, channels: Collection[str], *, sender: str = "") -> None:
-    """Wake the listeners of the channels in all processes but ``sender``, which has woken its own.
+    """Wake the listeners of the channels in all processes except ``sender``, which has already woken its own listeners.
 
-    Not in the transaction of a write, because the server has one lock for all transactions that notify, until they are durable.
+    Call it after the commit of a write. The server has one lock for all transactions that notify, held until they are durable.
     """
     for channel in sorted(channels):
         connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{channel} {sender}"])
 
 
 class _Waiting:
-    """A statement that is sent with the next one, and its rows, if they are wanted."""
+    """A statement that is sent together with the next statement, and its rows if ``wants_rows``."""
 
     __slots__ = ("rows", "statement", "values", "wants_rows")
 
@@ -54,8 +54,8 @@ class _Waiting:
 class PostgresTransaction(Transaction):
     """`workspaced.storage.port.Transaction` of a connection.
 
-    Statements without results, or with results that are read later, wait for the next statement with a result, or for the
-    commit, and share its round trip. BEGIN does the same.
+    A statement without a result (`later`), or with a result that is read later (`ask`), is held. It is sent in the round trip
+    of the next statement with a result, or of the commit. BEGIN is held, too.
     """
 
     def __init__(self, connection: PostgresConnection, *, write: bool, has_begun: bool = False) -> None:
@@ -67,18 +67,18 @@ class PostgresTransaction(Transaction):
         begin = _Waiting(_BEGIN_WRITE if write else _BEGIN_READ, NO_VALUES)
         self._waiting: list[_Waiting] = [] if has_begun else [begin]
         self.touched = 0
-        """How many statements so far may have changed something."""
+        """The number of statements so far that may have changed data."""
 
     def one(self, statement: str, values: Values = NO_VALUES, /) -> Row | None:
-        """The first row, if there is one."""
+        """Return the first row, if there is one."""
         return self._send(self._translate(statement), values).fetchone()
 
     def all(self, statement: str, values: Values = NO_VALUES, /) -> list[Row]:
-        """Every row."""
+        """Return all rows."""
         return self._send(self._translate(statement), values).fetchall()
 
     def ask(self, statement: str, values: Values = NO_VALUES, /) -> Callable[[], list[Row]]:
-        """Send the statement with the next one, or when the rows are read."""
+        """Hold the statement until the next statement is sent, or until its rows are read."""
         asked = _Waiting(self._translate(statement), values, wants_rows=True)
         self._waiting.append(asked)
 
@@ -92,7 +92,7 @@ class PostgresTransaction(Transaction):
         return rows
 
     def chunks(self, statement: str, values: Values, size: int, /) -> Iterator[list[Row]]:
-        """Yield all rows, at most ``size`` at a time; the rest stays on the server."""
+        """Yield all rows, at most ``size`` at a time; unread rows stay on the server."""
         self._send_waiting()
         self._cursors += 1
         with self._connection.cursor(name=f"chunks_{self._cursors}") as cursor:
@@ -106,14 +106,14 @@ class PostgresTransaction(Transaction):
         return self._send(translated, values).rowcount if translated else 0
 
     def later(self, statement: str, values: Values = NO_VALUES, /) -> None:
-        """Send the statement with the next one, or with the commit."""
+        """Hold the statement until the next statement or the commit is sent."""
         if translated := self._translate(statement):
             self._waiting.append(_Waiting(translated, values))
 
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
-        """Insert many rows: a small number with the next statement, a larger number by COPY.
+        """Insert rows: a small number with the next statement, a larger number by COPY.
 
-        If the text for PostgreSQL is empty, insert none.
+        If the statement has no text for PostgreSQL, insert nothing.
         """
         if not rows or not (insert := self._translate(statement)):
             return
@@ -137,7 +137,7 @@ class PostgresTransaction(Transaction):
                 raise psycopg.errors.InFailedSqlTransaction(f"the commit ended with {ended}: a statement had failed")
 
     def _send(self, translated: str, values: Params) -> psycopg.Cursor[Row]:
-        """Run the waiting statements and then a statement, in one round trip. Raise the error of the first that fails."""
+        """Run the waiting statements and then ``translated``, in one round trip. Raise the first error."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return self._connection.execute(translated, values)
@@ -184,12 +184,12 @@ class RolledBack(Exception):
 
 @contextmanager
 def transaction(connection: PostgresConnection, *, write: bool) -> Iterator[PostgresTransaction]:
-    """Run one transaction: committed when the block ends, rolled back when it raises.
+    """Run one transaction: commit it when the block ends, or roll it back when the block raises.
 
     Raises:
-        RolledBack: it may be repeated.
-        UnavailableProblem: it can't be done now, or its outcome is unknown, because the connection was lost during the commit,
-            or the commit was not replicated.
+        RolledBack: the transaction may be repeated.
+        UnavailableProblem: the transaction can't be done now. Or its outcome is unknown, because the connection was lost during
+            the commit, or the commit was not replicated.
     """
     committing = False
     try:
@@ -221,7 +221,7 @@ REPEATABLE = (
 
 
 def as_problem(error: Exception) -> Exception:
-    """Return the problem for an error of the database; errors of this program, such as a wrong statement, stay as they are."""
+    """Return the problem for an error of the database. Errors of this program, such as a wrong statement, are not converted."""
     match error:
         case (
             psycopg.errors.SerializationFailure()
@@ -255,7 +255,7 @@ def _copy(statement: str) -> sql.SQL:
 
 @lru_cache(maxsize=64)
 def _insert_of_json(statement: str) -> tuple[list[str], str]:
-    """Return the columns of a statement to load rows, and a statement that inserts a JSON array of such rows."""
+    """Return the columns of a statement of `load`, and a statement that inserts a JSON array of rows with these columns."""
     table, columns = _target(statement)
     insert = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM json_populate_recordset(NULL::{table}, %s)"
     return [column.strip() for column in columns.split(",")], insert
@@ -269,7 +269,7 @@ def _target(statement: str) -> tuple[str, str]:
 
 
 def _json_row(row: Row) -> Row:
-    """Return values as their columns read them."""
-    if bytes not in map(type, row):  # a tenth of the writer's time is saved
+    """Return the values in the form in which PostgreSQL reads them from JSON."""
+    if bytes not in map(type, row):  # this check saves a tenth of the writer's time
         return row
     return tuple(f"\\x{value.hex()}" if isinstance(value, bytes) else value for value in row)

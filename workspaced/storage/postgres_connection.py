@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL. Every wait for the server ends, and a commit that no standby has is noticed."""
+"""Connections to PostgreSQL. Every wait for the server ends, and a commit without its synchronous standby is detected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOCK_SECONDS = 5.0
 
 
 class ListeningConnection(Watched, psycopg.AsyncConnection[Row]):
-    """A connection for LISTEN that ends each wait for a server that no longer responds."""
+    """A connection for LISTEN. Each wait ends if the server no longer responds."""
 
     silent_seconds = 2 * LOOK_SECONDS
 
@@ -40,17 +40,17 @@ class PostgresConnection(WatchedConnection):
 
     _may_take_long = False
     lineage = (0, 0)
-    """The identifier and the timeline of the database. A promotion begins the next timeline. (0, 0) at a standby."""
+    """The identifier and the timeline of the database. A promotion begins the next timeline. (0, 0) on a standby."""
 
     def is_worth_waiting(self, silent: float) -> bool:
-        """Whether the server responds to a login, and the statement may take this long (see `execute_long`)."""
+        """Return whether the server responds to a login, and the statement may take this long (see `execute_long`)."""
         return (self._may_take_long or super().is_worth_waiting(silent)) and self.responds_to_login()
 
     def execute_long(self, statement: bytes) -> None:
-        """Execute a statement that may take longer than `silent_seconds`. It may run while the server responds to logins.
+        """Execute a statement that may take longer than `silent_seconds`, as long as the server responds to logins.
 
         Raises:
-            psycopg.Error: it failed, or the server no longer responds.
+            psycopg.Error: the statement failed, or the server no longer responds.
         """
         self._may_take_long = True
         try:
@@ -66,7 +66,7 @@ class PostgresConnection(WatchedConnection):
         return {name: value for name, value in given.items() if value}
 
     def responds_to_login(self) -> bool:
-        """Whether the server of this connection responds to a login, even by a refusal."""
+        """Return whether the server of this connection responds to a login, even if it refuses the login."""
         given = {**self.info.get_parameters(), **self.place, "password": self.info.password}
         try:
             psycopg.connect(**given).close()  # type: ignore[arg-type]  # all are text
@@ -105,14 +105,14 @@ def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> 
     Any thread may use it, but only one at a time. Waiting for a locked row ends after ``lock_seconds``.
 
     Raises:
-        UnavailableProblem: the server can't be reached or refuses the connection; the message contains no password. It is a
-            `StorageRefused` if the password is the reason, or a pooler that shares sessions.
+        UnavailableProblem: the server can't be reached or refuses the connection; the message contains no password. The problem
+            is a `StorageRefused` if the cause is the password, or a pooler that shares sessions.
     """
     try:
         connection = PostgresConnection.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]  # all are text
     except psycopg.Error as error:
-        raise unreachable(address, error) from None  # its context may contain the parameters
-    # All integers are bigint, so that a statement is prepared once, whatever the size of its numbers.
+        raise unreachable(address, error) from None  # the error's context may contain the parameters
+    # All integers are sent as bigint, so that a statement is prepared once and not again for each size of integers.
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(bool, _FlagDumper)
     connection.adapters.register_dumper(JsonRows, _JsonDumper)
@@ -147,10 +147,10 @@ async def connect_to_listen(address: PostgresAddress) -> ListeningConnection:
 
 
 def wait_for_standby(connection: PostgresConnection) -> None:
-    """Commit something, which waits for the synchronous standbys that the server requires.
+    """Commit a WAL message, and wait for the synchronous standbys that the server requires. Does nothing on a standby.
 
-    After this commit, everything that readers could see before it is replicated. So a repeated write that finds nothing to
-    change may be acknowledged. Does nothing at a standby.
+    After this commit, all data that readers could see before the commit is replicated. So a repeated write that finds nothing
+    to change may be acknowledged.
 
     Raises:
         UnavailableProblem: the wait was cancelled.
@@ -164,8 +164,8 @@ def _parameters(address: PostgresAddress) -> dict[str, str]:
     return {"application_name": "workspaced", "client_encoding": "UTF8", **dict(address.parameters)}
 
 
-# Statements must use indexes, because a plan that was made while a table was empty must not read all of it later. A staging
-# table has no index, so its plans look expensive; without `jit = off` the planner would compile them.
+# Statements must use indexes: a plan that was made for an empty table would later read the whole table. A staging table has no
+# index, so its plans look expensive, and without `jit = off` PostgreSQL would compile them.
 _SESSION = f"""
 SELECT set_config('default_transaction_isolation', 'read committed', false), {DURABLE_COMMITS},
        set_config('lock_timeout', %s, false),
@@ -181,10 +181,10 @@ WHERE NOT pg_is_in_recovery()
 
 
 def _require_session(address: PostgresAddress, connection: PostgresConnection) -> None:
-    """Raise StorageRefused if a pooler gives the connection another session for each transaction.
+    """Raise StorageRefused if a pooler may give the connection a different session for each transaction.
 
-    A pooler invents the process id of a login. If it differs from the real one, two connections compare their sessions. A
-    session that belongs to one client never changes, and another client never gets it.
+    A pooler reports an invented process id at the login. If this id differs from that of the session, two connections compare
+    their sessions: without sharing, each connection keeps its session, and the other never gets it.
     """
     mine = connection.execute(_BACKEND).fetchone()
     if mine == (connection.info.backend_pid,):
@@ -198,14 +198,15 @@ def _require_session(address: PostgresAddress, connection: PostgresConnection) -
     if is_shared:
         raise StorageRefused(
             "storage_refused",
-            f"The database {address} can't be used: a pooler before it shares one session between clients, but the service "
-            "needs LISTEN and settings of a session. Set pool_mode = session (PgBouncer), or give the address of the server.",
+            f"The database {address} can't be used: a pooler in front of it shares one session between clients, but "
+            "the service needs LISTEN and settings of a session. Set pool_mode = session (PgBouncer), or give the address of "
+            "the server.",
             retry_seconds=30,
         )
 
 
 def outcome_unknown(what: str) -> UnavailableProblem:
-    """Return the problem of a commit with an unknown outcome; ``what``: a clause on what happened."""
+    """Return the problem of a commit with an unknown outcome; ``what``: a clause that says what happened."""
     return UnavailableProblem(
         "storage_lost",
         f"{what}, so it is not known whether the change is kept. Read before you repeat it, or repeat it with an "

@@ -1,12 +1,11 @@
-"""Make a group of work durable on PostgreSQL: in one transaction, or alone if a lock of another process is in the way.
+"""Make a group of work durable on PostgreSQL, in one transaction. Work that a lock of another process blocks is done later.
 
 Each statement is a round trip, so a group begins without savepoints. A piece that fails before it changed anything (404, 409)
-leaves nothing to undo. If one fails later, the group is undone and repeated, with a savepoint for each piece.
+leaves nothing to undo. If a piece fails after a change, the group is undone and repeated, with a savepoint for each piece.
 
-The pieces of a group lock rows until its commit, in any order. To prevent that two processes wait for each other, a piece of a
-group waits only briefly for a locked row. If the row stays locked, the pieces of its kind are undone, and done after the group
-in a transaction of their own. There they lock rows in the order of all resources: the workspace, then its block or sink, then
-the contents.
+The pieces of a group lock rows in any order, until the commit of the group. To prevent deadlocks between processes, a piece of
+a group waits only briefly for a locked row. If the row stays locked, all pieces of the same kind are undone. They are repeated
+after the group in a separate transaction, which locks rows in a fixed order: workspace, block or sink, contents.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from workspaced.storage.postgres_connection import PostgresConnection
 
 _RETRIES = 3
 _PAUSE_SECONDS = 0.02
-# How many groups use savepoints after a group that had to be repeated: the cause is likely to exist still.
+# How many groups use savepoints after a group that had to be repeated, because the cause probably still exists.
 _CAREFUL_GROUPS = 20
 # Shorter than the `deadlock_timeout` of PostgreSQL, which is 1 s by default.
 _SHARED_WAIT = "SET LOCAL lock_timeout = '20ms'"
-# A frozen process keeps its locks while its machine still confirms TCP packets. A process that is not frozen repeats the work
-# of its ended session.
+# A frozen process keeps its locks while its machine still acknowledges TCP packets. If its session is ended, and the process is
+# not frozen, it repeats the work.
 _END_STALLED = b"""
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE application_name = current_setting('application_name') AND datname = current_database() AND usename = current_user
@@ -85,7 +84,7 @@ class PostgresGroup:
             if outcomes[index] is None:
                 try:
                     outcomes[index] = (None, unavailable) if unavailable else self._alone(work)
-                except UnavailableProblem as problem:  # it applies to the remaining work, too
+                except UnavailableProblem as problem:  # the remaining work has the same problem
                     unavailable = problem
                     outcomes[index] = (None, problem)
         return [outcome or (None, None) for outcome in outcomes]
@@ -101,7 +100,7 @@ class PostgresGroup:
         return self._run_in_transaction(works, _with_savepoint)
 
     def _regroup(self, works: Sequence[Work], outcomes: list[Outcome | None]) -> None:
-        """Do the work without an outcome, each kind in a separate transaction that locks its sink first."""
+        """Do the work that has no outcome yet, each kind in a separate transaction that locks its sink first."""
         left = [place for place, outcome in enumerate(outcomes) if outcome is None]
         for kind in places_by_kind([works[place] for place in left]):
             places = [left[at] for at in kind]
@@ -109,7 +108,7 @@ class PostgresGroup:
                 continue
             try:
                 done = self._run_in_transaction([works[place] for place in places], _with_savepoint)
-            except RolledBack:  # then each is done alone
+            except RolledBack:  # then each piece is done alone
                 continue
             except UnavailableProblem as problem:
                 if self._ended_stalled(problem):
@@ -155,7 +154,7 @@ class PostgresGroup:
         return None, as_problem(last)
 
     def _ended_stalled(self, error: Exception) -> bool:
-        """If a row stayed locked, end the sessions of the service that wait for a stalled process.
+        """If a row stayed locked, end the sessions of the service that have an open transaction and a stalled process.
 
         Return whether a session was ended.
         """
@@ -175,7 +174,7 @@ class PostgresGroup:
 
 
 def _without_savepoint(work: Work, tx: PostgresTransaction, connection: PostgresConnection) -> Outcome | None:
-    """Do one piece; raise PartialChange if it failed after a change, or in a way that ended the transaction."""
+    """Do one piece; raise PartialChange if it failed after a change, or with an error that ended the transaction."""
     touched, deferred = tx.touched, tx.deferred()
     try:
         return work(tx), None

@@ -1,6 +1,7 @@
-"""The connections that the hosts of a service may open, compared with what the server of PostgreSQL permits.
+"""A check that the PostgreSQL server permits the connections of all hosts of a service.
 
-An admitted host holds a shared advisory lock. The second key of the lock is its number of connections, so other hosts see it.
+An admitted host holds a shared advisory lock. The second key of the lock is the host's number of connections, which other hosts
+can read.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _ADVICE = (
 
 
 class Room:
-    """The connections of one process: `claim` is called by its listening connection each time it was opened."""
+    """The connections of one process. It calls `claim` each time that it has opened its listening connection."""
 
     def __init__(self, needed: int) -> None:
-        """``needed``: the most connections that the process opens."""
+        """``needed``: the largest number of connections that the process opens."""
         self._needed = needed
         self._tried = asyncio.Event()
         self._problem: UnavailableProblem | StorageUnusable | None = None
         self._is_admitted = False
 
     async def claim(self, connection: psycopg.AsyncConnection[Row]) -> None:
-        """Hold the room as long as the connection is open. An admitted host is not refused when it connects again.
+        """Reserve the process's connections as long as ``connection`` is open. An admitted host is never refused later.
 
         Raises:
             UnavailableProblem: the server permits fewer connections, or other hosts hold too many.
@@ -61,19 +62,19 @@ class Room:
         self._tried.set()
 
     def failed(self, problem: UnavailableProblem | StorageUnusable) -> None:
-        """Keep why the process is not admitted. The first reason that is final stays."""
+        """Record why the process is not admitted. A final reason (StorageUnusable) is not replaced."""
         if not self._is_admitted and not isinstance(self._problem, StorageUnusable):
             self._problem = problem
         self._tried.set()
 
     async def require(self) -> None:
-        """Wait for the first attempt. Raises what `failed` got, unless the process was admitted."""
+        """Wait for the first attempt. Raise the problem that `failed` recorded, unless the process was admitted."""
         await self._tried.wait()
         if self._problem:
             raise self._problem
 
     async def _admit(self, connection: psycopg.AsyncConnection[Row]) -> None:
-        """Check and hold, one host after the other."""
+        """Check the limits and reserve the connections, under a lock that admits one host at a time."""
         async with connection.transaction():
             await connection.execute("SET LOCAL lock_timeout = 2000")  # a host that was stopped may hold the lock
             await connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_ADMISSION])

@@ -1,8 +1,8 @@
-"""Migrate a PostgreSQL database, and prevent that programs use it afterwards that a step excludes.
+"""Migrate a PostgreSQL database, and keep programs that a step excludes from using it afterwards.
 
 Each session of a program holds a shared lock for its program as long as it is open, so a write needs no check. A step that
-excludes older programs takes their locks alone. So the step waits for the end of their sessions. A session that an older
-program opens meanwhile waits for the end of the step, and then finds a schema that it can't use.
+excludes older programs needs exclusive locks for these programs, so it waits until their sessions end. A session that an older
+program opens during the step waits for the end of the step, and then finds a schema that the program can't use.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from workspaced.storage.postgres_connection import PostgresConnection, connect, 
 _LOCK_WAIT = "2s"
 _PAUSE_SECONDS = 1.0
 _LOCK = 0x776F726B73706163  # "workspac": the advisory lock of a migration
-_PROGRAMS = 0x73636865  # "sche": the first number of the advisory locks of programs; the second is their newest step
+_PROGRAMS = 0x73636865  # "sche": the first key of a program's advisory lock; the second key is its newest step
 
 
 def enter(connection: PostgresConnection, address: PostgresAddress) -> None:
-    """Check that this program can use the database. After that, it can until the connection ends.
+    """Check that this program can use the database, and ensure that it can until the connection ends.
 
     Raises:
         UnavailableProblem: it can't use the database; the message says what to do.
@@ -45,14 +45,14 @@ def enter(connection: PostgresConnection, address: PostgresAddress) -> None:
 def migrate(
     address: PostgresAddress, *, on_wait: Callable[[str], None] = lambda _sentence: None, give_up_seconds: float = 30.0
 ) -> tuple[int, int]:
-    """Run the missing steps, each in a transaction; return the steps before and after. One process at a time runs them.
+    """Run the missing steps, each in a transaction; return the last step before and after. One process at a time runs steps.
 
-    While a step waits for a table's lock, every other request for the table waits after it. So a step gives up after
-    `_LOCK_WAIT` and is tried again after a pause, in which other requests run. ``on_wait`` gets a sentence at the first time.
+    While a step waits for a table's lock, all later requests for the table wait, too. So a step gives up after `_LOCK_WAIT` and
+    is tried again after a pause, in which other requests run. ``on_wait`` gets a sentence when a step first gives up.
 
     Raises:
-        StorageUnusable: a newer program wrote the database, this user may not change it, or for ``give_up_seconds`` another
-            session held a lock, or a program used the database that the step excludes.
+        StorageUnusable: a newer program wrote the database, or this user may not change it. Or during ``give_up_seconds``,
+            another session held a lock, or a program that the step excludes used the database.
         UnavailableProblem: the server can't be reached or was lost, or a synchronous standby is missing.
     """
     connection = connect(address)
@@ -86,7 +86,7 @@ def migrate(
 
 
 class _Blocker(NamedTuple):
-    """Why a step can't be done now, and what ends that."""
+    """The sessions that block a step, and the advice to the operator."""
 
     sessions: str
     remedy: str
@@ -100,7 +100,7 @@ def _run_step(
     on_wait: Callable[[str], None],
     give_up_seconds: float,
 ) -> None:
-    """Run a step, again while other sessions are in its way; raise StorageUnusable after ``give_up_seconds``."""
+    """Run a step, and retry it while other sessions block it; raise StorageUnusable after ``give_up_seconds``."""
     begun = time.monotonic()
     is_reported = False
     while blocker := _attempt(connection, step):
@@ -116,8 +116,8 @@ def _run_step(
 
 
 def _attempt(connection: PostgresConnection, step: migrations.MigrationStep) -> _Blocker | None:
-    """Run a step. If other sessions block it, nothing is done, and the blocker is returned."""
-    # A lock that is taken without waiting does not delay the sessions that the older programs still open.
+    """Run a step. If other sessions block it, do nothing and return the blocker."""
+    # The locks are tried without waiting, because a waiting request would delay new sessions of the older programs.
     alone = (
         f"SELECT bool_and(pg_try_advisory_xact_lock({_PROGRAMS}, program)) "
         f"FROM generate_series(1, {step.oldest_program - 1}) program"
@@ -142,7 +142,7 @@ def _attempt(connection: PostgresConnection, step: migrations.MigrationStep) -> 
 
 
 def _open_transactions(connection: PostgresConnection) -> str:
-    """Return the oldest open transactions of other sessions, for people."""
+    """Return a text that names the oldest open transactions of other sessions."""
     rows = connection.execute(
         "SELECT pid, usename, coalesce(nullif(application_name, ''), 'no name'), extract(epoch FROM now() - xact_start)::bigint "
         "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL "
@@ -153,7 +153,7 @@ def _open_transactions(connection: PostgresConnection) -> str:
 
 
 def _older_programs(connection: PostgresConnection, oldest: int) -> str:
-    """Return the sessions of programs that don't know the step ``oldest``, for people."""
+    """Return a text that names the sessions of programs that don't know the step ``oldest``."""
     rows = connection.execute(
         "SELECT l.objid, coalesce(host(a.client_addr), 'this server'), coalesce(nullif(a.application_name, ''), 'no name'), "
         "string_agg(l.pid::text, ', ' ORDER BY l.pid) FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid) "

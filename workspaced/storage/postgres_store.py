@@ -41,8 +41,8 @@ _LISTEN_AGAIN_SECONDS = 1.0
 _MEASURE_SECONDS = 10.0
 _LISTEN_CHECK_SECONDS = 5.0
 _FAILED_SECONDS = 1.0
-"""How long the result of a failed attempt to connect is used again. Work that waits for a thread then fails at once, and makes
-no attempt."""
+"""For this time after a failed attempt to connect, its problem is raised again, and no new attempt is made. So waiting work
+fails at once."""
 _NOTIFY_SECONDS = 0.05
 
 
@@ -50,7 +50,7 @@ def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
     """Run one transaction, for commands and tests, which have no running store.
 
     Raises:
-        UnavailableProblem: the database is busy, can't be reached, or has another schema than this program.
+        UnavailableProblem: the database is busy, can't be reached, or has a schema that this program can't use.
     """
     channels: set[str] = set()
     group = PostgresGroup(lambda: _connect(address, lock_seconds=LOCK_SECONDS), announce=channels.update)
@@ -67,7 +67,7 @@ def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
 
 
 class PostgresStore(Store):
-    """The database as one process uses it: a writer, some readers, one connection that listens. All reconnect.
+    """The database as one process uses it: a writer, some readers, and a listening connection. Each connects again if lost.
 
     Listeners are notified of the commits of this process at once, and of the commits of other processes soon, except while a
     connection is lost.
@@ -198,12 +198,12 @@ class PostgresStore(Store):
         return connection
 
     def _require_current(self, connection: PostgresConnection) -> None:
-        """Prefer this host from now on, unless it is a primary with a standby that was promoted since.
+        """Prefer this host from now on, unless it is a former primary: its standby was promoted meanwhile.
 
-        Such a server may come back after it was frozen. It would show old data that was changed on the new primary meanwhile.
+        A former primary may return after it was frozen. It shows old data that the new primary has changed meanwhile.
 
         Raises:
-            UnavailableProblem: the host is such a former primary.
+            UnavailableProblem: the host is a former primary.
         """
         database, timeline = connection.lineage
         is_former = database == self._lineage[0] and timeline < self._lineage[1]
@@ -231,12 +231,12 @@ class PostgresStore(Store):
         return connection
 
     async def _follow_clock(self) -> None:
-        """Measure the database's clock until cancelled, so that the difference stays small, also after the clock was set."""
+        """Measure the database's clock periodically until cancelled, so that `clock` follows it even after a clock was set."""
         while True:
             await asyncio.sleep(_MEASURE_SECONDS)
             try:
                 await self.read_brief(lambda view: self.clock.measure(lambda: database_now(view)))
-            except UnavailableProblem:  # what needs the database reports it
+            except UnavailableProblem:  # the work that needs the database reports it
                 continue
 
     async def require_room(self) -> None:
@@ -252,7 +252,7 @@ class PostgresStore(Store):
             self._wake_notifier()
 
     async def _notify(self) -> None:
-        """Send the notifications of commits until cancelled, at most once in `_NOTIFY_SECONDS`: each wakes every process."""
+        """Send the notifications of commits until cancelled. Each wakes every process: at most one in `_NOTIFY_SECONDS`."""
         while True:
             await self._has_unsent.wait()
             self._has_unsent.clear()
@@ -271,7 +271,7 @@ class PostgresStore(Store):
             notify(connection, channels, sender=self._name)
 
     async def _listen(self) -> None:
-        """Announce the notifications of all processes until cancelled; after each connect announce all channels."""
+        """Announce the notifications of other processes until cancelled; after each connect, announce all channels."""
         log = structlog.get_logger()
         connected = True
         while True:
@@ -280,7 +280,7 @@ class PostgresStore(Store):
                     await self._room.claim(connection)
                     await connection.execute(f"LISTEN {CHANNEL}")
                     if not connected:
-                        log.info("storage_heard_again")
+                        log.info("storage_responds_again")
                     connected = True
                     self._announce(None)
                     while True:
@@ -291,12 +291,12 @@ class PostgresStore(Store):
                         await connection.execute("SELECT 1")  # fails if the server no longer responds
             except UnavailableProblem as problem:
                 if connected:
-                    log.warning("storage_not_heard", reason=problem.detail)
+                    log.warning("storage_does_not_respond", reason=problem.detail)
                 self._room.failed(problem)
                 connected = False
             except psycopg.Error:
                 self._room.failed(UnavailableProblem("storage_lost", "The connection to the database was lost."))
-                log.warning("storage_not_heard", reason="the connection was lost")
+                log.warning("storage_does_not_respond", reason="the connection was lost")
                 connected = False
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS * (0.5 + self._jitter()))
 

@@ -17,7 +17,7 @@ _SQL = load_statements("workspaced.storage", "schema.sql")
 
 
 class Schema(NamedTuple):
-    """The last step of a database that was done, 0 for an empty one, and the oldest program that can use it."""
+    """The last migration step of a database (0: the database is empty), and the oldest program that can use the database."""
 
     number: int = 0
     oldest_program: int = 0
@@ -31,18 +31,18 @@ def reached(reader: ReadTransaction) -> Schema:
 
 
 def record(tx: Transaction, step: migrations.MigrationStep) -> None:
-    """Record that a step was done, in its transaction."""
+    """Record that a step was done, in the transaction of the step."""
     values = {"number": step.number, "oldest_program": step.oldest_program, "at": now_ms()}
     tx.run(_SQL["add_step"], values)
 
 
 def known() -> str:
-    """Return which schemas this program can use, for people."""
+    """Return a sentence that names the schemas that this program can use."""
     return f"This program can use schemas {migrations.oldest()} to {migrations.head()}, and newer ones that permit it."
 
 
 def too_new(name: str, schema: Schema) -> str:
-    """Return why this program is too old for the schema of the database ``name``; empty if it is not."""
+    """Return why this program is too old for the schema of the database ``name``; empty if it is not too old."""
     if schema.oldest_program <= migrations.head():
         return ""
     return (

@@ -1,4 +1,4 @@
--- The steps of the schema that were done.
+-- The migration steps that were done.
 
 -- name: has_steps
 SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_step'

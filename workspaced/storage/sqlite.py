@@ -15,7 +15,7 @@ from workspaced.storage.port import NO_VALUES, Row, Transaction, Values
 
 BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
-# A checkpoint for every 64 MB of log instead of every 4: bulk writes on random keys rewrite the same pages many times.
+# A checkpoint for every 64 MB of log instead of every 4 MB: bulk writes on random keys rewrite the same pages many times.
 _CHECKPOINT_PAGES = 16_384
 _ROWS_A_STATEMENT = 500
 _DEFERRED_A_STATEMENT = 128
@@ -37,7 +37,7 @@ def connect(path: Path, *, readonly: bool = False, busy_seconds: float = BUSY_SE
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     if readonly:
         connection.execute("PRAGMA query_only = ON")
-    else:  # in memory for the staging table; the sorting of a reader may be large, so it uses a file
+    else:  # the writer's staging table is in memory; a reader may sort many rows, so it uses a file
         connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
@@ -74,7 +74,7 @@ class SqliteTransaction(Transaction):
         return self._connection.execute(statement, values).rowcount
 
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
-        """Insert many rows, hundreds in a statement, which releases the interpreter's lock once instead of once for each row."""
+        """Insert many rows, hundreds per statement. A statement releases the interpreter's lock once, not once for each row."""
         for start in range(0, len(rows), _ROWS_A_STATEMENT):
             part = rows[start : start + _ROWS_A_STATEMENT]
             self._connection.execute(_insert_of(statement, len(part[0]), len(part)), list(chain.from_iterable(part)))
@@ -109,10 +109,10 @@ def _insert_of(statement: str, columns: int, rows: int) -> str:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[SqliteTransaction]:
-    """Run one transaction: committed when the block ends, rolled back when it raises.
+    """Run one transaction: commit it when the block ends, or roll it back when the block raises.
 
-    A writing transaction takes the lock at once: a transaction that first reads and then writes fails under concurrency, with
-    any timeout (contract P1).
+    A writing transaction takes the write lock at its beginning. A transaction that reads before it takes the lock can fail
+    under concurrency, with any timeout (contract P1).
 
     Raises:
         UnavailableProblem: SQLite failed (busy after its timeout, disk full, input/output error).
@@ -136,7 +136,7 @@ def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[Sqli
 
 
 def as_problem(error: sqlite3.OperationalError) -> Exception:
-    """Return the problem for an error of the database; errors of this program, such as a wrong statement, stay as they are."""
+    """Return the problem for an error of the database. Errors of this program, such as a wrong statement, are not converted."""
     code = error.sqlite_errorcode & 0xFF
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return UnavailableProblem("storage_busy", "The database is busy: try again in a moment.")

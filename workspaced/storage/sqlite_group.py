@@ -1,7 +1,7 @@
-"""Make a group of work durable on SQLite: in one transaction, in which each piece can fail alone.
+"""Make a group of work durable on SQLite, in one transaction, in which each piece can fail alone.
 
-Savepoints would cost each piece two statements because of the few that fail. A piece that fails before it changed anything
-(404, 409) leaves nothing to undo. If one fails later, the whole group is undone and repeated, with savepoints.
+A savepoint costs each piece two statements, although few pieces fail. A piece that fails before it changed anything (404, 409)
+leaves nothing to undo. If a piece fails after a change, the whole group is undone and repeated, with savepoints.
 """
 
 from __future__ import annotations

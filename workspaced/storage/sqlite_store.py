@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 0.05
 
 @contextmanager
 def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
-    """Open a database in WAL mode with the newest schema; create what is missing. In the block no other process migrates it.
+    """Open a database in WAL mode with the newest schema, or create it. No other process migrates it during the block.
 
     Raises:
         StorageUnusable: the folder or file can't be used; the message has the reason and what to do.
@@ -42,7 +42,7 @@ def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Iterator
 
 
 def _open(path: Path, stack: ExitStack, busy_seconds: float) -> sqlite3.Connection:
-    """Return the connection, which ``stack`` closes, after it was migrated."""
+    """Migrate the database, and return the connection, which ``stack`` closes."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Several processes may start at once, and a change of the journal mode does not wait for SQLite's own locks.
     with (path.parent / f"{path.name}.lock").open("ab") as lock:
@@ -128,14 +128,14 @@ class SqliteStore(Store):
         self._connected = ExitStack()
 
     async def start(self) -> None:
-        """Open the file, and migrate its schema. Raises StorageUnusable: it can't be used."""
+        """Open the file, and migrate its schema. Raises StorageUnusable: the file can't be used."""
         opening = open_database(self._path, busy_seconds=self._busy_seconds)
         connection = await asyncio.to_thread(self._connected.enter_context, opening)
         self._idle = [connect(self._path, readonly=True) for _ in range(self._reader_count)]
         self._start_writer(SqliteGroup(connection, announce=self._announce).perform)
 
     async def require_room(self) -> None:
-        """See `Store.require_room`: a file permits any number."""
+        """Do nothing: a file permits any number of connections. See `Store.require_room`."""
 
     async def stop(self) -> None:
         """Finish all accepted work and close the file."""
@@ -145,7 +145,7 @@ class SqliteStore(Store):
             self._idle.pop().close()
 
     def _query(self, query: Callable[[ReadTransaction], T]) -> T:
-        connection = self._idle.pop()  # there are as many as threads
+        connection = self._idle.pop()  # there is one for each thread
         try:
             with transaction(connection, write=False) as view:
                 return query(view)

@@ -12,7 +12,7 @@ from workspaced.storage.port import StorageRefused, StorageUnusable, no_response
 
 _AGAIN_SECONDS = 1.0
 _ATTEMPT_SECONDS = 10.0
-"""The service serves /readyz after this time, although the first attempt still waits, for example for a standby."""
+"""The time limit of an attempt, which may wait, for example for a standby. After the first attempt, /readyz is served."""
 
 
 class Startup:
@@ -26,7 +26,7 @@ class Startup:
         self._problem: UnavailableProblem | None = None
 
     async def first(self) -> None:
-        """Try the step for the first time. `StorageRefused` is an error here, because the operator is there to correct it.
+        """Try the step for the first time. `StorageRefused` is fatal here, so that the operator corrects it at the start.
 
         Raises:
             StorageUnusable: the step can never be done, or not before a correction.
@@ -82,5 +82,5 @@ class Startup:
             await work()
 
     def stop(self) -> None:
-        """End the waiting."""
+        """End `retry_until_ready`, and `then` without its work."""
         self._stopped.set()

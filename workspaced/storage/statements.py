@@ -1,14 +1,13 @@
-"""SQL by name for both databases.
+"""Named SQL statements for SQLite and PostgreSQL.
 
-A statement is written once if both databases understand it. A variant for PostgreSQL is in ``x.postgres.sql`` beside ``x.sql``,
-under the same name; a variant without text does nothing on PostgreSQL. Text under ``-- hold: NAME`` in that file is appended to
-the statement in a writing transaction: a lock that keeps the rows unchanged until the transaction ends. SQLite has one writer
-and needs none.
+A statement is written once if both databases accept it. Otherwise ``x.postgres.sql`` in the folder of ``x.sql`` has a variant
+of the same name. A variant without text does nothing on PostgreSQL. In a writing transaction, the text of ``-- hold: NAME`` in
+that file is appended to the statement. It locks the rows until the transaction ends. SQLite has one writer and needs no lock.
 
-``{name}`` in a statement is replaced by the text under that name, such as the columns of a table; that text is no statement. A
-part may have parts and a variant.
-``{a|b}`` makes two statements of one: the first has each ``a``; the second has each ``b``, and ``desc`` in its name instead of
-``asc``.
+``{name}`` in a statement is replaced by the text of that name, such as the columns of a table. Such a part is not a statement.
+It may contain other parts and have a variant.
+``{a|b}`` turns one statement into two: the first has each ``a``, the second each ``b``. The name of the second statement has
+``desc`` instead of ``asc``.
 """
 
 from __future__ import annotations
@@ -69,12 +68,12 @@ def load_statements(package: str, resource: str) -> Mapping[str, Statement]:
 
 
 def _whole(text: str, texts: Mapping[str, str]) -> str:
-    """Return a text with its parts, which may have parts."""
+    """Return a text with its parts inserted, recursively."""
     return _PART.sub(lambda found: _whole(texts[found[1]], texts), text)
 
 
 def _expanded(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the statements of a file with their parts and alternatives."""
+    """Yield the name and text of each statement of a file, with its parts inserted and its alternatives split."""
     parts = {name for text in texts.values() for name in _PART.findall(text)}
     for name, text in texts.items():
         if name in parts:

@@ -1,4 +1,4 @@
-"""The database as one process uses it: threads for queries, streams and the writer, which both databases share."""
+"""The database as one process uses it: the threads for queries, streams and the writer, for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _END = object()
 BRIEF_READERS = 2
 """How many queries of `Store.read_brief` run at once."""
 CHECK_SECONDS = 3.0
-"""After this time `Store.check` has failed."""
+"""The time limit of `Store.check`."""
 STREAM_THREADS = 4
-"""How many streams read from the database at once; other streams wait for their next rows."""
+"""How many streams read rows at the same time. Further streams wait before they read their next rows."""
 
 
 class StoreOptions(TypedDict, total=False):
-    """Options of both stores.
+    """Options of the SQLite store and the PostgreSQL store.
 
-    ``readers`` queries and ``streams`` streams run at once. ``busy_seconds`` is how long to wait for a lock; at most
-    ``group_callers`` share a commit.
+    At most ``readers`` queries and ``streams`` streams run at once. ``busy_seconds``: the longest wait for a lock.
+    ``group_callers``: the largest number of callers that share a commit.
     """
 
     readers: Required[int]
@@ -41,7 +41,7 @@ class StoreOptions(TypedDict, total=False):
 
 
 class Store(ABC):
-    """A database. It is started once and stopped once. A subclass has the blocking parts."""
+    """A database, which is started once and stopped once. A subclass implements the blocking operations."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Store(ABC):
         group_callers: int = GROUP_CALLERS,
         observer: CommitObserver = lambda _callers, _seconds: None,
     ) -> None:
-        """``folder`` is the data folder, which `check` tests; ``name`` is the database for people; options: `StoreOptions`."""
+        """``folder``: the data folder, which `check` tests. ``name``: the database in messages. Options: `StoreOptions`."""
         self.clock = Clock()
         """The clock of stored times. For a shared database it is the clock of the database, so that all hosts agree."""
         self._folder = folder
@@ -86,9 +86,9 @@ class Store(ABC):
         return await self._lists.run(lambda: self._query(query))
 
     async def read_brief(self, query: Callable[[ReadTransaction], T]) -> T:
-        """Run a query of a few rows found by indexes, like `read`, but without waiting for the queries of `read`.
+        """Run a query like `read`, without waiting for the queries of `read`. It must find only a few rows, by index.
 
-        It has its own connections and threads, so that callers are authenticated however many lists are being read.
+        These queries have their own connections and threads, so concurrent lists do not delay authentication.
 
         Raises:
             UnavailableProblem: the database is busy or can't be reached.
@@ -96,7 +96,7 @@ class Store(ABC):
         return await self._brief.run(lambda: self._query(query))
 
     async def stream(self, query: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
-        """Yield the rows of the query, in one consistent view, which is held until the iterator ends or is closed.
+        """Yield the rows of the query from one consistent view, which stays open until the iterator ends or is closed.
 
         Each stream has its own connection, so a slow client takes no reader from other callers.
         """
@@ -111,12 +111,12 @@ class Store(ABC):
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
         """Do work in a transaction, on the writer's thread. When this returns, its changes survive a loss of power.
 
-        The work of several callers may share a transaction. An exception of one undoes only its own part, and is raised at its
-        own caller. ``weight`` is the approximate number of rows. The work must not block. It may run again after it was undone,
-        so it must have no effects besides its result.
+        The work of several callers may share a transaction. If the work of one caller raises an exception, only its changes are
+        undone, and only that caller gets the exception. ``weight`` is the approximate number of rows. The work must not block.
+        It may be undone and run again, so it must have no effect outside of its transaction, except its result.
 
         Raises:
-            UnavailableProblem: the database is busy, full or can't be reached; nothing was changed.
+            UnavailableProblem: the database is busy, full or can't be reached; the message says if the outcome is unknown.
         """
         if self._writer is None:
             raise UnavailableProblem("starting", "The service is starting.")
@@ -125,16 +125,16 @@ class Store(ABC):
     def listen(self, channel: str, wake: Callable[[], None]) -> None:
         """Call ``wake`` on this event loop after each commit that notifies the channel.
 
-        Commits of this process are always reported. Commits of other processes may be missed, so a listener must also look
-        periodically.
+        Commits of this process are always reported. Commits of other processes may be missed, so a listener must also check
+        for changes periodically.
         """
         self._listeners.append((channel, asyncio.get_running_loop(), wake))
 
     async def check(self) -> None:
-        """Check reading, writing and the schema (readiness).
+        """Check that the database can be read and written, has a usable schema, and that the folder is writable (readiness).
 
         Raises:
-            UnavailableProblem: one of them fails; the message says which.
+            UnavailableProblem: a check fails; the message says which.
         """
         try:
             async with asyncio.timeout(CHECK_SECONDS):
@@ -149,8 +149,8 @@ class Store(ABC):
         """Check that the database permits the connections of this process.
 
         Raises:
-            StorageUnusable: it permits fewer.
-            UnavailableProblem: other hosts hold the remaining connections, or the database can't be reached.
+            StorageUnusable: the database permits fewer connections than this process needs.
+            UnavailableProblem: other hosts hold too many connections, or the database can't be reached.
         """
 
     def _announce(self, channels: Collection[str] | None) -> None:
@@ -168,7 +168,7 @@ class Store(ABC):
         self._writer.start()
 
     async def _stop_threads(self) -> None:
-        """Finish all accepted work."""
+        """Finish all accepted work, and end the threads."""
         if self._writer:
             await asyncio.to_thread(self._writer.stop)
         for threads in (self._lists.threads, self._brief.threads, self._stream_threads):
@@ -189,7 +189,7 @@ class Store(ABC):
 
 
 class _ReaderThreads:
-    """Threads for queries, which wait in the event loop while all threads are in use."""
+    """Threads for queries. While all threads are in use, further queries wait in the event loop."""
 
     def __init__(self, count: int, name: str) -> None:
         self.threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix=name)
@@ -216,6 +216,6 @@ async def _iterate_on_threads(threads: Executor, steps: Generator[T, None, None]
 
 
 async def _close(threads: Executor, step: asyncio.Future[T | object], steps: Generator[T, None, None]) -> None:
-    """Wait for the last step, since a generator can't be closed while a thread runs it; then close it."""
+    """Wait for the last step, then close the generator. A generator can't be closed while a thread runs it."""
     await asyncio.wait([step])
     await asyncio.get_running_loop().run_in_executor(threads, steps.close)

@@ -1,4 +1,4 @@
--- A lock that other requests of the writer share, and that one with a newer epoch or attempt waits for.
+-- A lock that concurrent requests of the writer share. A request with a newer epoch or attempt waits for it.
 
 -- hold: find
 FOR SHARE

@@ -14,14 +14,14 @@ from workspaced.storage.store import Store
 _SQL = load_statements("workspaced.storage", "writers.sql")
 _PORTION = 1_000
 KEPT_DAYS = 400
-"""A row is dropped this time after it rose: no request takes so much time. A writer that still sends gets a new row."""
+"""A row is dropped this time after it was raised: no request takes that long. A writer that sends later gets a new row."""
 
 
 def raise_to(tx: Transaction, workspace: str, writer: Writer, *, now: int) -> tuple[Writer, bool]:
-    """Return the newest rank of a writer, at least that of ``writer``, and whether this call has raised it.
+    """Raise the rank (epoch, attempt) of a writer to ``writer``; return the newest rank, and whether this call raised it.
 
-    Until the transaction ends, no other transaction can raise the rank. ``now``: milliseconds since 1970. A workspace that does
-    not exist keeps nothing.
+    Until the transaction ends, no other transaction can raise the rank. ``now``: milliseconds since 1970. Nothing is stored for
+    a workspace that does not exist.
     """
     values = {"workspace": workspace, "name": writer.name, "epoch": writer.epoch, "attempt": writer.attempt}
     row = tx.one(_SQL["find"], values)
@@ -34,17 +34,17 @@ def raise_to(tx: Transaction, workspace: str, writer: Writer, *, now: int) -> tu
 
 
 def raise_everywhere(tx: Transaction, writer: Writer, *, now: int) -> None:
-    """Raise a writer in all workspaces, except where it is newer. ``now``: milliseconds since 1970."""
+    """Raise the rank of a writer in all workspaces that have no newer rank. ``now``: milliseconds since 1970."""
     values = {"name": writer.name, "epoch": writer.epoch, "attempt": writer.attempt, "now": now}
     tx.run(_SQL["raise_everywhere"], values)
 
 
 def newest_epoch(reader: ReadTransaction, name: str) -> int:
-    """Return the newest epoch of a writer in any workspace; 1 if it has none."""
+    """Return the newest epoch of a writer in any workspace; 1 if no workspace has the writer."""
     return int(reader.existing(_SQL["newest_epoch"], {"name": name})[0])
 
 
 async def drop_older(store: Store, *, before: int) -> int:
-    """Drop the writers that did not rise since ``before`` (milliseconds since 1970), in batches; return how many."""
+    """Drop the writers that were not raised since ``before`` (milliseconds since 1970), in batches; return their number."""
     values = {"before": before, "most": _PORTION}
     return await repeat(store, lambda tx: tx.run(_SQL["drop_older"], values), rows=_PORTION)

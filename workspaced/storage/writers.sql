@@ -1,7 +1,7 @@
 -- The newest epoch and attempt of each writer.
 
 -- name: find
--- The row that is not older than a request. PostgreSQL keeps it unchanged until the transaction ends.
+-- Returns the row if it is not older than the request. PostgreSQL keeps the row unchanged until the transaction ends.
 SELECT epoch, attempt FROM writer
 WHERE workspace = :workspace AND name = :name AND (epoch, attempt) >= (:epoch, :attempt)
 

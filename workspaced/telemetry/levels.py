@@ -14,7 +14,7 @@ _SQL = load_statements("workspaced.telemetry", "levels.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """The sizes of the queues. ``oldest_ms``: when the oldest was queued, in milliseconds since 1970.
+    """The sizes of the queues. ``oldest_ms``: when the oldest delivery or event was queued, in milliseconds since 1970.
 
     ``reached`` False: the database did not respond, and the other fields are empty.
     """
@@ -28,7 +28,7 @@ class Levels:
 
 
 async def read_levels(store: Store) -> Levels:
-    """Return the present sizes."""
+    """Return the present sizes of the queues."""
     try:
         return await store.read(_levels)
     except Problem:

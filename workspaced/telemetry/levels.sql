@@ -6,7 +6,7 @@ UNION ALL
 SELECT 'failed', count(*), min(created_at) FROM delivery WHERE status = 'failed'
 
 -- name: waiting_events
--- Events without deliveries: the largest number of deliveries that they can get, and since when the oldest waits.
+-- Events without deliveries: the largest number of deliveries that they can get, and the time of the oldest event.
 SELECT coalesce(sum(f.last_event - f.first_event + 1), 0), min(e.created_at)
 FROM event_fan_out f LEFT JOIN event e ON e.number = f.first_event
 

@@ -12,7 +12,7 @@ from workspaced.telemetry.levels import Levels
 
 
 def level_families(levels: Levels, *, now_ms: int) -> list[Metric]:
-    """Return the sizes of the queues at ``now_ms`` milliseconds since 1970."""
+    """Return the metrics of the queues. ``now_ms``: the present time in milliseconds since 1970."""
     families: list[Metric] = [
         _gauge("workspaced_database_up", "Whether the database responded to this scrape.", float(levels.reached))
     ]
@@ -42,7 +42,7 @@ def level_families(levels: Levels, *, now_ms: int) -> list[Metric]:
 
 
 def build_family(database: str) -> Metric:
-    """Return the version of the service, Python and the kind of the database."""
+    """Return the metric with the versions of the service and of Python, and the kind of the database."""
     labels = {"version": __version__, "python": platform.python_version(), "database": database}
     family = GaugeMetricFamily("workspaced_build_info", "The program; always 1.", labels=list(labels))
     family.add_metric(list(labels.values()), 1)

@@ -58,10 +58,12 @@ class Metrics:
             "How long receivers took to respond.",
             buckets=_ATTEMPT_SECONDS,
         )
-        self._maintenance_jobs = counter("workspaced_upkeep_runs", "Runs of a maintenance job.", ("job", "outcome"))
-        self._dropped = counter("workspaced_upkeep_dropped", "Records that a maintenance job removed.", ("job",))
+        self._maintenance_jobs = counter(
+            "workspaced_maintenance_runs", "Runs of a maintenance job.", ("job", "outcome")
+        )
+        self._dropped = counter("workspaced_maintenance_dropped", "Records that a maintenance job removed.", ("job",))
         self._maintenance_succeeded_at = gauge(
-            "workspaced_upkeep_last_success_timestamp_seconds",
+            "workspaced_maintenance_last_success_timestamp_seconds",
             "When a maintenance job last succeeded, in seconds since 1970.",
             ("job",),
         )

@@ -1,1 +1,1 @@
-"""The web pages at ``/ui``, rendered on the server from the API's responses to the signed-in key."""
+"""The web pages at ``/ui``. The server renders them from what the API responds to the user's API key."""

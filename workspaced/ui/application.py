@@ -1,4 +1,4 @@
-"""One request to a page: the session, the check of a form, then the page; and the security headers."""
+"""The ASGI application of the pages: it finds the session, checks forms, calls the page and adds the security headers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ from workspaced.ui.sessions import Session, Sessions
 _NO_STORE: Final = ("Cache-Control", "no-store")
 _FORM_FIELDS: Final = 40
 _LONG_FORM_FIELDS: Final = 1_040
-"""The maximum number of fields of a form that may be longer than `FORM_BYTES`. Each selected option, of up to 1 000, is a
-field."""
+"""The maximum number of fields of a form that may exceed `FORM_BYTES`. Each of up to 1 000 selected options is a field."""
 _PROOF_HEADER: Final = "X-Form-Token"
 _SIGN_IN: Final = "/ui/sign-in"
 
 
 class _BuiltIn(Enum):
-    """Routes that work without a session, or end it."""
+    """Routes of assets, and routes that begin or end a session."""
 
     SIGN_IN = auto()
     SIGN_OUT = auto()
@@ -49,7 +48,7 @@ class _BuiltIn(Enum):
 
 
 class Pages:
-    """The ASGI application of the web pages, which are all at or below ``/ui``."""
+    """The ASGI application of the web pages. It serves ``/ui`` and all paths below."""
 
     def __init__(
         self,
@@ -154,7 +153,7 @@ class Pages:
     async def _sign_in(
         self, form: Mapping[str, str], headers: RequestHeaders, session: Session | None, scope: Scope
     ) -> Response:
-        """Show the form, or sign in. An invalid key counts against its address as in the API (contract G20)."""
+        """Show the sign-in form, or sign in. An invalid key counts as a failure of the caller's address (contract G20)."""
         asked = form if scope["method"] == "POST" else query_of(scope)
         return_to = safe_return(asked.get("next", ""))
         problem: Problem | None = None
@@ -214,7 +213,7 @@ class Pages:
 
 
 def _requested_page(raw_path: bytes, scope: Scope) -> str:
-    """Return the page to show after signing in; empty for a form, which is not sent again."""
+    """Return the address of the page to show after signing in; empty for a POST, because a form is not sent again."""
     if scope["method"] == "POST":
         return ""
     query: bytes = scope["query_string"]
@@ -222,7 +221,7 @@ def _requested_page(raw_path: bytes, scope: Scope) -> str:
 
 
 def _signed_out(route: Route, raw_path: bytes, headers: RequestHeaders, scope: Scope) -> Response:
-    """Redirect to the form for signing in."""
+    """Redirect to the sign-in form. Raises PageRefused: a script, a stream or a form with input needs an error instead."""
     if route.name == "live" or _wants_json(headers):
         raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
     if route.keeps_input and scope["method"] == "POST":
@@ -232,7 +231,7 @@ def _signed_out(route: Route, raw_path: bytes, headers: RequestHeaders, scope: S
 
 
 def _require_same_origin(headers: RequestHeaders) -> None:
-    """Check that one of these pages sent the request."""
+    """Check that a page of this service sent the request."""
     if not is_same_origin(headers):
         raise PageRefused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
 
@@ -240,7 +239,7 @@ def _require_same_origin(headers: RequestHeaders) -> None:
 async def _read_form(
     route: Route | _BuiltIn, session: Session, receive: Receive, headers: RequestHeaders
 ) -> tuple[dict[str, str], bool]:
-    """Return the fields of a form, empty for a body that is no form, and whether a page of this session sent it."""
+    """Return the fields of the form, and whether a page of this session sent it. A body that is no form has no fields."""
     most = route.form_bytes if isinstance(route, Route) else FORM_BYTES
     form = {} if most is None else await _form(receive, headers, limit=most)
     sent = headers.get(_PROOF_HEADER, "") if most is None else form.get("form_token", "")
@@ -251,12 +250,12 @@ async def _read_form(
 
 
 def _wants_json(headers: RequestHeaders) -> bool:
-    """Return whether a script of the page sent the request, and shows a refusal itself."""
+    """Return whether a script sent the request. The script shows a refusal itself, and so needs JSON."""
     return headers.get("Accept") == names.JSON
 
 
 async def _form(receive: Receive, headers: RequestHeaders, *, limit: int) -> dict[str, str]:
-    """Return the fields of a form; the values of a field that occurs several times are lines."""
+    """Return the fields of a form. If a field occurs several times, its values are joined with line breaks."""
     body = await read_body(receive, headers, limit=limit)
     most = _FORM_FIELDS if limit <= FORM_BYTES else _LONG_FORM_FIELDS
     try:

@@ -1,4 +1,4 @@
-"""The audit log, of one workspace or of all: who changed what, and when."""
+"""The page of the audit log of one workspace or of all workspaces: who changed what, and when."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ GROUPS: Final = {
 }
 _PAGE_LENGTH: Final = 100
 _PARTS: Final = {"data_sink": "sinks", "block": "blocks", "cloud_storage.file": "files"}
-"""The part of a workspace's address, by the type of a resource."""
+"""By resource type: the segment of the URL below the workspace."""
 _ENDS: Final = (".deleted", ".purged")
 
 
 async def show_log(request: PageRequest) -> PageView:
-    """Show rows of the audit log, the newest first; without a workspace in the query, the rows of all workspaces.
+    """Show rows of the audit log, the newest first. Without a workspace in the query, show the rows of all workspaces.
 
     Raises:
         PageRefused: the key may not read these rows.
@@ -71,7 +71,7 @@ async def show_log(request: PageRequest) -> PageView:
 
 
 def page_of(row: Mapping[str, Any]) -> str:
-    """Return the address of the page of a row's resource; empty if it has none. The row of an entry does not name its sink."""
+    """Return the URL of the page of a row's resource; empty without such a page. An entry has none: its row names no sink."""
     kind, number, workspace_id = row["resourceType"], row["resourceId"], row["workspaceId"]
     if not number or row["action"].endswith(_ENDS):
         return ""

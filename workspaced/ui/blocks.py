@@ -1,4 +1,4 @@
-"""A workspace's blocks: the tree, and one block with its children."""
+"""The pages of a workspace's blocks: the tree, and a block with its children."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Node:
 
 
 async def show_tree(request: PageRequest) -> PageView:
-    """Show the first thousand blocks as a tree. The API lists them by depth, so the shown part is connected.
+    """Show the first thousand blocks as a tree. The API lists blocks by depth, so the parent of each shown block is shown, too.
 
-    With a type in the query the blocks of this type are listed by label, in pages.
+    With a type in the query, show pages of the blocks of this type, sorted by label.
     """
     workspace_id = request.names["workspace"]
     workspace = await request.workspace()
@@ -89,7 +89,7 @@ async def show_block(request: PageRequest) -> PageView:
 def tree_of(blocks: Sequence[Mapping[str, Any]]) -> list[Node]:
     """Return the roots of the blocks, each with the blocks below it.
 
-    ``blocks`` must have siblings in their order. A block without its parent in ``blocks`` is left out.
+    Siblings keep their order in ``blocks``. A block is omitted if its parent is not in ``blocks``.
     """
     nodes = {block["id"]: Node(block=block) for block in blocks}
     below: dict[str, list[Node]] = defaultdict(list)

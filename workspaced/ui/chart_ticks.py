@@ -1,4 +1,4 @@
-"""Where the axes of a chart have ticks, and their labels. Performs no I/O."""
+"""The ticks of the axes of a chart, and their labels. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STEPS: Final = (
 )
 _MONTH_STEPS: Final = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1_200, 3_600)
 _LABELS: Final = {"ms": (11, 23), "s": (11, 19), "min": (11, 16), "day": (5, 10), "month": (0, 7)}
-"""The part of a timestamp that a tick of this precision shows."""
+"""By precision: the part (begin, end) of a timestamp that is the label of a tick."""
 _LONGEST_FRACTION: Final = 6
 _LONGEST_NUMBER: Final = 10_000_000
 _DIGITS: Final = 15
@@ -34,10 +34,9 @@ _DIGITS: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A tick: its place as a share of the axis, from 0 at the left or at the top, and its label.
+    """A tick. ``share``: its distance from the left or upper end of the axis, from 0 to 1.
 
-    For a tick of a time: the instant in milliseconds since 1970, and its precision: ``ms``, ``s``, ``min``, ``day`` or
-    ``month``.
+    Only for a time axis: ``at``, the milliseconds since 1970, and ``precision``: ``ms``, ``s``, ``min``, ``day`` or ``month``.
     """
 
     share: float
@@ -47,7 +46,7 @@ class Tick:
 
 
 def value_ticks(low: float, high: float) -> Sequence[tuple[float, str]]:
-    """Return round numbers of a range, and their labels."""
+    """Return round numbers within a range, and their labels; if the range has no usable round numbers, its ends."""
     raw = high / _VALUES - low / _VALUES
     power = 10.0 ** math.floor(math.log10(raw)) if raw else 0.0
     step = next((count * power for count in (1, 2, 5, 10) if count * power >= raw), 0.0)
@@ -63,7 +62,7 @@ def value_ticks(low: float, high: float) -> Sequence[tuple[float, str]]:
 
 
 def time_ticks(begin: int, end: int) -> Sequence[Tick]:
-    """Return round instants of a range of time, with labels in UTC."""
+    """Return ticks at round times within a range, with labels in UTC."""
     step = next((one for one in _STEPS if (end - begin) / one <= _TIMES), 0)
     if step:
         first = -(-begin // step) * step
@@ -76,7 +75,7 @@ def time_ticks(begin: int, end: int) -> Sequence[Tick]:
 
 
 def _months(begin: int, end: int) -> Iterator[int]:
-    """Yield the beginnings of months around a long range of time, at least of the months in it."""
+    """Yield beginnings of months, at equal steps, for a long range of time. Some are outside of the range."""
     months = (end - begin) / (30 * _DAY)
     step = next((one for one in _MONTH_STEPS if months / one <= _TIMES), _MONTH_STEPS[-1])
     month = int(stamp(begin)[:4]) * 12 // step * step

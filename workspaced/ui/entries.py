@@ -1,4 +1,4 @@
-"""The entries of a sink, searched, sorted and in pages; one entry; and the entries as CSV."""
+"""The pages of a sink's entries: the searched, filtered and sorted list, a single entry, and the export as CSV."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from workspaced.ui.workspaces import SEARCHED, SECTION, shown_icon
 PAGE_LENGTH: Final = 100
 EMPTY_SINK: Final = "This data sink has no entries yet. Add one, import a table, or let a daemon write to it."
 SEARCH_SECONDS: float = 0.04
-"""If a search finds nothing in a part of the entries, it examines further parts for this time. Then its page is shown, and
-continues the search."""
+"""If a search finds nothing in a part of the entries, the server examines further parts for this time. Then it shows the page,
+and a script on the page continues the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntrySort:
-    """An order of entries: the member and direction of the API, and the name for users."""
+    """An order of entries: the member and direction for the API, and the label on the page."""
 
     member: str
     direction: str
@@ -53,9 +53,9 @@ _SORTS: Final[Mapping[str, EntrySort]] = {
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """A filter of entries: the parameter of the page and of the API, and the field of the form.
+    """A filter of entries. ``name``: the parameter of the page. ``parameter``: the parameter of the API.
 
-    ``kind``: the type of the input.
+    ``label`` and ``kind``: the label and the type of the input field.
     """
 
     name: str
@@ -82,7 +82,7 @@ _UNSORTED: Final[Mapping[str, str]] = {
     ),
     "bad_sorted_by": "The results of a search of values are sorted by key.",
 }
-"""Why entries are sorted by key instead, by the code of the API's error."""
+"""By the code of the API's error: why the entries are sorted by key, not in the requested order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class _SortChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRange:
-    """A part of a sink's entries: a search, filters, an order, and a page.
+    """The entries that a page shows: a search, filters, an order, and a page of the list.
 
-    ``searched``: keys, values or both, as in the API. ``filters``: by the names of `EntryFilter`.
+    ``searched``: a key of `SEARCHED`. ``sort``: a key of `_SORTS`. ``filters``: the texts by `EntryFilter.name`.
     """
 
     workspace_id: str
@@ -108,12 +108,12 @@ class EntryRange:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return the sink's path in the API, below ``/v1``."""
+        """Return the segments of the sink's path in the API, below ``/v1``."""
         return ("workspace", self.workspace_id, "data-sink", self.sink)
 
     @property
     def order(self) -> dict[str, str]:
-        """Return the API's query without the page."""
+        """Return the query for the API, without the parameters of the page of the list."""
         sort = _SORTS[self.sort]
         search = {"search": self.search, "searchIn": self.searched} if self.search else {}
         filters = {one.parameter: _utc(one, self.filters[one.name]) for one in _FILTERS if one.name in self.filters}
@@ -121,30 +121,30 @@ class EntryRange:
 
     @property
     def query(self) -> dict[str, str]:
-        """Return the API's query."""
+        """Return the whole query for the API."""
         return {**self.order, **self.list_page.query, "origin": "true"}
 
     def address(self, *more: str, **query: object) -> str:
-        """Return the URL of a page with the same search and order."""
+        """Return the URL of a page with the same search, filters and order."""
         return address("workspaces", self.workspace_id, "sinks", self.sink, *more, **self.chosen, **query)
 
     @property
     def chosen(self) -> dict[str, str]:
-        """Return the query of pages with the same search and order, without default values."""
+        """Return the query of pages with the same search, filters and order. Default values are omitted."""
         searched = self.searched if self.search and self.searched != "key" else ""
         sort = self.sort if self.sort != "key" else ""
         return {"search": self.search, "in": searched, "sort": sort, **self.filters}
 
 
 def _utc(one: EntryFilter, text: str) -> str:
-    """Return the text of a filter as the API reads it: an input of a time has no zone, and perhaps no seconds."""
+    """Return the text of a filter as the API reads it. A time input gives no zone, and may give no seconds: both are added."""
     if one.kind != "datetime-local":
         return text
     return f"{text}{':00' if len(text) == len('2026-11-27T11:01') else ''}Z"
 
 
 def entry_range_of(request: PageRequest) -> EntryRange:
-    """Return the range that a page's URL names."""
+    """Return the range of entries that a page's URL names."""
     sort = request.query.get("sort", "key")
     return EntryRange(
         workspace_id=request.names["workspace"],
@@ -158,7 +158,7 @@ def entry_range_of(request: PageRequest) -> EntryRange:
 
 
 async def show_sink(request: PageRequest) -> PageView:
-    """Show a range of a sink's entries."""
+    """Show the range of a sink's entries that the URL names."""
     entry_range = entry_range_of(request)
     workspace = await request.workspace()
     problem = ""
@@ -215,15 +215,15 @@ async def show_sink(request: PageRequest) -> PageView:
 
 
 def _finds_no_key(entry_range: EntryRange, found: ApiResponse, named: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a search has looked at all keys, and none of them has the text: its values are searched next."""
+    """Return whether a search has examined all keys, and no key has the text. The values are then searched."""
     has_found = named or found.record["entries"] or found.next_cursor or entry_range.list_page.skip
     return bool(entry_range.search) and entry_range.searched == "key" and not has_found
 
 
 async def named_exactly(api: InternalClient, entry_range: EntryRange, found: ApiResponse) -> list[Mapping[str, Any]]:
-    """Return the entry with the searched text as its key, if it is on a later page.
+    """Return the entry with exactly the searched text as its key, if the first page does not have this entry.
 
-    A search reads only a part of a large sink, but an entry with exactly this key is found at once, and shown first.
+    A search reads only a part of a large sink. This entry is found at once nevertheless, and is shown first.
     """
     key = entry_range.search
     if not key or entry_range.filters or not found.next_cursor or entry_range.list_page.cursor:
@@ -236,7 +236,7 @@ async def named_exactly(api: InternalClient, entry_range: EntryRange, found: Api
 
 
 def part_values(entry_range: EntryRange, found: ApiResponse, named: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values of the page's live part; ``named``: see `named_exactly`."""
+    """Return the template values of the part of the page that is updated live. ``named``: see `named_exactly`."""
     pager: Pager = entry_range.list_page.cursor_pager(
         len(found.record["entries"]),
         found.counted,
@@ -256,9 +256,9 @@ def part_values(entry_range: EntryRange, found: ApiResponse, named: Sequence[Map
 
 
 def _stopped(entry_range: EntryRange, found: ApiResponse) -> str:
-    """Return the key at which a search stopped before its page was full.
+    """Return the key at which a search stopped before the page was full; empty without such a stop.
 
-    Empty if it did not stop, or if the order is not by keys.
+    If the entries are not sorted by key, the result is also empty.
     """
     if not found.next_cursor or len(found.record["entries"]) >= entry_range.list_page.take:
         return ""
@@ -284,7 +284,7 @@ async def show_entry(request: PageRequest) -> PageView:
 
 
 async def csv(request: PageRequest) -> Response:
-    """Return the entries in the API's CSV, unchanged; with ``take``, the entries of one page.
+    """Return the API's CSV of the entries, unchanged. With ``take`` in the query, it has only the entries of one page.
 
     Raises:
         PageRefused: the API responds with an error.

@@ -1,7 +1,7 @@
-"""Sentences of the pages before a change of entries that a pipeline feeds. Performs no I/O.
+"""Warnings on pages where users change entries that a pipeline feeds. Performs no I/O.
 
-A pipeline does not write again because of the change: it writes when the value in its source changes, or when a drift check
-finds the difference and repairs it.
+The change itself does not make the pipeline write again. The pipeline writes when the value in its source changes, or when a
+drift check finds the difference and repairs it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from workspaced.core.origin_phrase import origin_phrase
 
-_WHEN: Final = "when {source} gives another value or a drift check repairs it."
-SEVERAL: Final = f"Pipelines wrote some of these entries, and write over your change {_WHEN.format(source='a source')}"
+_WHEN: Final = "when {source} gives another value, or when a drift check repairs the difference."
+SEVERAL: Final = f"Pipelines wrote some of these entries, and overwrite your change {_WHEN.format(source='a source')}"
 _SEVERAL_PROTECTED: Final = "Pipelines wrote some of these entries, and this data sink protects them from changes."
-ANY: Final = f"An entry that a pipeline wrote is written again {_WHEN.format(source='its source')}"
+ANY: Final = f"If a pipeline wrote the entry, it overwrites your change {_WHEN.format(source='its source')}"
 
 
 def feeder(entry: Mapping[str, Any]) -> str:
-    """Return who wrote the entry with an origin last, as the beginning of a sentence; empty if its record has no origin."""
+    """Return the pipeline or program that feeds the entry, as the beginning of a sentence; empty if the entry has no origin."""
     origin = _last_origin(entry)
     if origin is None:
         return ""
@@ -26,14 +26,14 @@ def feeder(entry: Mapping[str, Any]) -> str:
 
 
 def consequence(sink: Mapping[str, Any]) -> str:
-    """Return the rest of the sentence that `feeder` begins; ``sink``: its record with the setting."""
+    """Return the rest of the sentence that `feeder` begins. ``sink`` is the record of the entry's data sink."""
     if sink["protectFedEntries"]:
         return "wrote this entry, and this data sink protects it: change its source, or edit the data sink to protect no entries."
-    return f"wrote this entry, and writes over your change {_WHEN.format(source='its source')}"
+    return f"wrote this entry, and overwrites your change {_WHEN.format(source='its source')}"
 
 
 def warning(sink: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
-    """Return the sentence that a user must read before a change of an entry; empty: there is none."""
+    """Return the warning before a change of an entry; empty if no pipeline or program feeds the entry."""
     origin = _last_origin(entry)
     if origin is None:
         return ""
@@ -42,7 +42,7 @@ def warning(sink: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
 
 
 def warning_of_several(sink: Mapping[str, Any]) -> str:
-    """Return the sentence that a user must read before a change of several entries, if one of them has a `feeder`."""
+    """Return the warning before a change of several entries, if at least one entry has a `feeder`."""
     return _SEVERAL_PROTECTED if sink["protectFedEntries"] else SEVERAL
 
 

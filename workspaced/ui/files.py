@@ -1,4 +1,4 @@
-"""A workspace's files: the state of their conversion, its results, and a repetition of it."""
+"""The pages of a workspace's files: the list, a file with the results of its conversion, and a new conversion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
 
 
 async def list_files(request: PageRequest) -> PageView:
-    """Show the files, by name unless the user chooses another order."""
+    """Show the files of a workspace; by default they are sorted by name."""
     workspace_id = request.names["workspace"]
     workspace = await request.workspace()
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
@@ -69,7 +69,7 @@ async def show_file(request: PageRequest) -> PageView:
 
 
 async def download(request: PageRequest) -> Response:
-    """Return the bytes that the API sends: of the file, of one of its versions, or of a result of its conversion.
+    """Return the API's response with the bytes of the file, of one of its versions, or of a result of its conversion.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -85,14 +85,14 @@ async def download(request: PageRequest) -> Response:
 
 
 async def retry(request: PageRequest) -> Response:
-    """Repeat the conversion, then show the file; with ``force`` in the form, a conversion in progress is stopped."""
+    """Start the conversion again, then show the file. With ``force`` in the form, a conversion in progress is stopped first."""
     body = {"force": True} if checked(request.form, "force") else None
     await request.send("POST", "cloud-storage", "retry-conversion", request.names["file"], body=body)
     return see_other(address("workspaces", request.names["workspace"], "files", request.names["file"], queued=1))
 
 
 async def _table_preview(request: PageRequest, file: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the first rows and columns of the first table among the results; None if there is none, or it is long."""
+    """Return the first rows and columns of the first short table among the results; None if there is no such table."""
     kinds = (one for one in file["conversion"]["outputs"] if one["contentType"] == names.JSON)
     found = next((one for one in kinds if int(one["size"]) <= _PREVIEW_BYTES), None)
     if found is None or not request.may(FILES_READ):
@@ -104,6 +104,6 @@ async def _table_preview(request: PageRequest, file: Mapping[str, Any]) -> Mappi
 
 
 def picture_of(file: Mapping[str, Any]) -> str:
-    """Return the name of the smallest image among the conversion's results; empty if there is none that browsers show."""
+    """Return the name of the smallest image among the conversion's results; empty without an image that browsers can show."""
     pictures = [one for one in file["conversion"]["outputs"] if one["contentType"] in _PICTURES]
     return str(min(pictures, key=lambda one: int(one["size"]))["name"]) if pictures else ""

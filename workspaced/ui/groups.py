@@ -1,4 +1,4 @@
-"""The keys of a sink as a tree: one page for each group, read when its link is followed."""
+"""The pages that show the keys of a sink as a tree. Each group has a page, which is read when the user opens it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEPARATOR: Final = re.compile(r"[./]")
 
 
 async def show_groups(request: PageRequest) -> PageView:
-    """Show the groups and entries directly below a prefix; if one page has all of them, 2 before 10."""
+    """Show the groups and entries directly below a prefix. If they fit on one page, they are in natural order (2 before 10)."""
     workspace_id, sink_name = request.names["workspace"], request.names["sink"]
     workspace = await request.workspace()
     sink = (await request.get("workspace", workspace_id, "data-sink", sink_name, take="1")).record

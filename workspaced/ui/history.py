@@ -1,4 +1,4 @@
-"""The history of a sink: its settings, the changes of an entry, and the differences between two moments."""
+"""The pages of a sink's history: its settings, the changes of an entry, and the differences between two moments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PAGES_SEARCHED: Final = 3
 async def show_history(request: PageRequest, refused: PageRefused | None = None) -> PageView:
     """Show the settings of a sink's history and, if the query has two moments, the differences between them.
 
-    ``refused``: the API has refused the settings of a form, which is shown again with what its user has typed.
+    ``refused``: the API refused the settings of the form. The form is shown again with the user's input.
     """
     workspace, sink, kept = await history_records(request)
     since, until = request.query.get("from", ""), request.query.get("to", "")
@@ -66,7 +66,7 @@ async def show_history(request: PageRequest, refused: PageRefused | None = None)
 
 
 async def configure(request: PageRequest) -> PageView | Response:
-    """Change the settings of a sink's history, then show them; after a mistake show the form again."""
+    """Change the settings of a sink's history, then show them. If the API refuses the settings, show the form again."""
     names = request.names
     body = {name: _number(request.form.get(name, "")) for name in ("changes", "days")}
     try:
@@ -77,7 +77,7 @@ async def configure(request: PageRequest) -> PageView | Response:
 
 
 async def show_entry_history(request: PageRequest) -> PageView:
-    """Show the changes of an entry, the newest first; on the first page with a chart if the values are numbers."""
+    """Show the changes of an entry, the newest first. The first page has a chart if at least two values are numbers."""
     workspace, sink, kept = await history_records(request)
     key = request.names["key"]
     cursor = request.query.get("cursor", "")
@@ -110,7 +110,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
 
 
 async def _present_entry(request: PageRequest) -> Mapping[str, Any]:
-    """Return the entry of the URL with its origin; empty if there is none."""
+    """Return the record, with its origin, of the entry in the URL; empty if there is no such entry."""
     names = request.names
     path = ("workspace", names["workspace"], "data-sink", names["sink"], names["key"])
     response = await request.api.request("GET", *path, query={"origin": "true"}, counted=False)
@@ -118,10 +118,10 @@ async def _present_entry(request: PageRequest) -> Mapping[str, Any]:
 
 
 async def find_former(request: PageRequest) -> Mapping[str, Any]:
-    """Return the value before or after the change that a form names, which may be on a later page now.
+    """Return the value before or after the change that a form names. The change may have moved to a later page.
 
     Raises:
-        PageRefused: the change is not kept any more.
+        PageRefused: the change is not found on the next few pages.
     """
     cursor = request.form.get("cursor", "")
     side = "after" if request.form.get("side") == "after" else "before"
@@ -143,7 +143,7 @@ async def _changes(request: PageRequest, cursor: str) -> ApiResponse:
 
 
 async def history_records(request: PageRequest) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
-    """Return the records of the workspace, of the sink and of its history's settings."""
+    """Return the records of the workspace, of the sink, and of the settings of the sink's history."""
     names = request.names
     workspace = await request.workspace()
     sink = await request.get("workspace", names["workspace"], "data-sink", names["sink"], take="1", origin="true")
@@ -152,10 +152,10 @@ async def history_records(request: PageRequest) -> tuple[Mapping[str, Any], Mapp
 
 
 async def compare(request: PageRequest, since: str, until: str, cursor: str) -> ApiResponse:
-    """Return a page of the differences between two moments of a form; ``until`` empty: now.
+    """Return a page of the differences between two moments; ``until`` empty: now.
 
     Raises:
-        PageRefused: one of them is not a moment, or the API responds with an error.
+        PageRefused: ``since`` or ``until`` is not a moment, or the API responds with an error.
     """
     query = {"from": moment_stamp(since), "take": str(_PAGE_LENGTH)}
     if until:
@@ -167,7 +167,7 @@ async def compare(request: PageRequest, since: str, until: str, cursor: str) -> 
 
 
 def _next(request: PageRequest, found: ApiResponse, **query: str) -> str:
-    """Return the URL of the next page; empty if there is none."""
+    """Return the URL of the next page; empty on the last page."""
     if not found.next_cursor:
         return ""
     names = request.names
@@ -179,7 +179,7 @@ def _next(request: PageRequest, found: ApiResponse, **query: str) -> str:
 
 
 def _number(text: str) -> object:
-    """Return the number of a field; None if it is empty; other texts as they are, for the API's sentence."""
+    """Return the number in a field; None if the field is empty. Other texts are returned, so that the API reports the error."""
     text = text.strip()
     if not text:
         return None
@@ -187,6 +187,6 @@ def _number(text: str) -> object:
 
 
 def _count_numbers(changes: Sequence[Mapping[str, Any]]) -> int:
-    """Return how many values before and after the changes are numbers."""
+    """Return how many of the values that the changes show are numbers."""
     states = [changes[-1]["before"], *(change["after"] for change in changes)] if changes else []
     return sum(bool(state and quantity_of(state["value"])) for state in states)

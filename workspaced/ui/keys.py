@@ -1,4 +1,4 @@
-"""API keys: create, rotate and revoke them. A secret is only on the page that follows its creation."""
+"""The page of API keys: list, create, rotate and revoke. A secret is shown only once, after it was created."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def list_keys(request: PageRequest) -> PageView:
 
 
 async def create_key(request: PageRequest) -> PageView:
-    """Create a key, and show its secret; after a mistake show the form again."""
+    """Create a key, and show its secret. If the API refuses the input, show the form again."""
     given = {name: request.form.get(name, "").strip() for name in _FIELDS}
     body: dict[str, Any] = {name: text for name, text in given.items() if text}
     if "scopes" in body:
@@ -45,7 +45,7 @@ async def create_key(request: PageRequest) -> PageView:
 
 
 async def rotate_key(request: PageRequest) -> PageView:
-    """Replace the secret of a key, and show the new one."""
+    """Replace the secret of a key, and show the new secret."""
     grace = request.form.get("gracePeriodSeconds", "")
     body = {"gracePeriodSeconds": int(grace)} if grace in GRACE_SECONDS else {}
     issued = await request.send("POST", "api-keys", request.names["key"], "rotate", body=body)

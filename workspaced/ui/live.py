@@ -1,9 +1,9 @@
 """Live updates of entries: a stream of server-sent events for each open page.
 
-A commit of this process wakes the streams at once; each also looks periodically for commits of other processes. A look repeats
-the page's request with the version that the browser has. If nothing changed, a look is one indexed read. One stream looks at a
-time, so that the streams never take more than one reader of the database from the API. All looks together take at most a
-quarter of the time. A slow look, such as a search through millions of keys, is followed by a longer pause.
+A commit wakes the streams at once. Each stream also checks periodically, because it can miss commits of other processes. A
+check repeats the page's request with the version that the browser has. If nothing changed, a check is one indexed read. Only
+one stream checks at a time, so the streams never use more than one database reader. All checks together take at most a quarter
+of the time. A longer pause follows a slow check, such as a search through millions of keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from workspaced.ui.sessions import Session, Sessions
 LOOK_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
 _SHARE: Final = 10
-# A pause of three times a look: all looks together take at most a quarter of the time, because a commit wakes every stream.
+# A check is followed by three times its duration without a check, because a commit wakes every stream.
 _REST: Final = 3
 _LONGEST_REST_SECONDS: Final = 1.0
 _KEEPALIVE_SECONDS: Final = 15.0
@@ -35,25 +35,25 @@ _KEEPALIVE_SECONDS: Final = 15.0
 class LiveUpdates:
     """The open streams of this process.
 
-    ``limits``: the maximum in total, by key and by address. For the last two, 0 means no limit.
+    ``limits``: the maximum number of streams in total, for a key and for an address. The last two may be 0: no limit.
     """
 
     def __init__(self, rendering: Renderer, sessions: Sessions, *, limits: Limits) -> None:
         self._rendering = rendering
         self._sessions = sessions
         self._limits = limits
-        # Each stream with its key and its address, for the limits.
+        # By the event that wakes a stream: the key and the address that opened it, for the limits.
         self._open: dict[asyncio.Event, tuple[str, str]] = {}
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(1)
 
     def wake(self) -> None:
-        """Have every stream look: a sink has changed."""
+        """Make every stream check for changes, because a sink has changed."""
         for event in self._open:
             event.set()
 
     def close(self) -> None:
-        """End all streams, and refuse new ones: the service is stopping."""
+        """End all streams, and refuse new streams, because the service is stopping."""
         self._closing.set()
         self.wake()
 
@@ -108,9 +108,9 @@ class LiveUpdates:
             await _until(woken, LOOK_SECONDS)
 
     async def _news(self, request: PageRequest, seen: str) -> tuple[bytes, str, bool]:
-        """Return the event to send, or nothing; the version that the page then has; and whether the stream ends.
+        """Return the event to send (empty: none), the version that the page then has, and whether the stream ends.
 
-        An unavailable database does not end the stream: the next look may succeed.
+        An unavailable database does not end the stream, because the next check may succeed.
         """
         try:
             session = await self._sessions.find(request.session.token)
@@ -125,7 +125,7 @@ class LiveUpdates:
             return b"", seen, False
 
     async def _look(self, request: PageRequest, session: Session, seen: str) -> tuple[bytes, str]:
-        """Return the event to send, empty if nothing changed, and the version that the page then has."""
+        """Return the event to send (empty if nothing changed), and the version that the page then has."""
         entry_range = entry_range_of(request)
         api = request.api.for_principal(session.principal)
         response = await api.request(

@@ -1,4 +1,4 @@
-"""Moments of forms and URLs, which are in UTC: ``2026-11-23T09:30:00.250``. Performs no I/O."""
+"""Conversion of the UTC times in forms and URLs ("moments"), such as ``2026-11-23T09:30:00.250``. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 
 
 def moment_stamp(text: str) -> str:
-    """Return the timestamp of a moment of a form.
+    """Return the API's timestamp of a moment.
 
     Raises:
-        PageRefused: it is none.
+        PageRefused: the text is not a moment.
     """
     if not _MOMENT.fullmatch(text):
         raise PageRefused(400, "Not a moment", "Write a moment as 2026-11-23T09:30:00.")
@@ -24,10 +24,10 @@ def moment_stamp(text: str) -> str:
 
 
 def moment_ms(text: str) -> int:
-    """Return the milliseconds since 1970 of a moment of a form.
+    """Return the milliseconds since 1970 of a moment.
 
     Raises:
-        PageRefused: it is none.
+        PageRefused: the text is not a moment.
     """
     try:
         return milliseconds(moment_stamp(text))
@@ -39,12 +39,12 @@ def milliseconds(text: str) -> int:
     """Return the milliseconds since 1970 of a timestamp of the API, such as ``2026-11-23T09:30:00.250Z``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a timestamp.
     """
-    # A tenth of the time of `microseconds`, which reads any RFC 3339 date-time: a plot has thousands of timestamps.
+    # Ten times as fast as `microseconds`, which reads any RFC 3339 date-time. A plot has thousands of timestamps.
     return round(datetime.fromisoformat(text).timestamp() * 1_000)
 
 
 def moment_text(at: int) -> str:
-    """Return a moment as a form has it."""
+    """Return the moment of milliseconds since 1970, in the form that input fields use."""
     return stamp(at).removesuffix("Z")

@@ -1,4 +1,4 @@
-"""One request to a page, and its requests to the API."""
+"""A request to a page, and the requests that this page sends to the API."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from workspaced.http.responses import Response
 from workspaced.ui.sessions import Session
 
 CLIENT_ID: Final = "workspaced-ui"
-"""The client id in the audit log and in domain events of changes that users make on the pages."""
+"""The client id of changes that users make on the pages. The audit log and domain events have this id."""
 _NEXT_CURSOR = re.compile(r'<(?>[^<>]*?[?&]cursor=)([^&<>]*+)[^<>]*+>; rel="next"')
 
 
 class PageRefused(Exception):
-    """An error page with a sentence is shown instead of the page."""
+    """Raised to show an error page with a sentence instead of the requested page."""
 
     def __init__(
         self, status: int, title: str, sentence: str, *, code: str = "", mistakes: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """``code``: the code of the API's error, if the API refused the request.
+        """``code``: the code of the API's error; empty if the API did not refuse the request.
 
-        ``mistakes``: the pointer into the API's body and the sentence of each mistake, if the API reports them.
+        ``mistakes``: for each mistake that the API reports, the JSON Pointer into the API's body, and a sentence.
         """
         self.status = status
         self.code = code
@@ -47,7 +47,7 @@ class PageRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiResponse:
-    """The API's response: the value of the body, and the headers by their names in lower case."""
+    """The API's response: the parsed body, and the headers by their names in lower case."""
 
     value: Any
     headers: Mapping[str, str]
@@ -57,7 +57,7 @@ class ApiResponse:
         """Return the one record that was requested.
 
         Raises:
-            PageRefused: the response is a list, because the URL has a fixed word of the API instead of an id.
+            PageRefused: the response is a list, because the URL of the page has a word like ``list`` instead of an id.
         """
         if not isinstance(self.value, dict):
             raise PageRefused(404, "Not found", "There is nothing under this address.")
@@ -65,7 +65,7 @@ class ApiResponse:
 
     @property
     def total(self) -> int:
-        """Return the number of records on all pages together."""
+        """Return the number of records of the whole list."""
         return int(self.headers["x-total-count"])
 
     @property
@@ -76,18 +76,17 @@ class ApiResponse:
 
     @property
     def next_cursor(self) -> str:
-        """Return the cursor of the next page; empty if there is none."""
+        """Return the cursor of the next page; empty on the last page."""
         match = _NEXT_CURSOR.search(self.headers.get("link", ""))
         return unquote(match[1]) if match else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """One request to a page by a signed-in user. ``method`` is GET, HEAD or POST.
+    """A request of a signed-in user to a page. ``method`` is GET, HEAD or POST.
 
-    ``form`` has the fields of a POST. ``is_proven``: a page of this session sent it; otherwise it changes nothing. ``body``
-    receives the bytes of a POST that is no form, not yet read. ``schema_of`` returns the schema of a body of the API by its
-    name.
+    ``form`` has the fields of a POST. ``is_proven``: a page of this session sent the form; otherwise `send` refuses changes.
+    ``body`` receives the bytes of a POST that is no form. ``schema_of`` returns the schema of an API body by its name.
     """
 
     method: str
@@ -104,7 +103,7 @@ class PageRequest:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """Return the parameters of the query; the last value of one that occurs several times."""
+        """Return the parameters of the query. If a parameter occurs several times, its last value counts."""
         return dict(self.query_items)
 
     def several(self, name: str) -> list[str]:
@@ -112,7 +111,7 @@ class PageRequest:
         return [value for one, value in self.query_items if one == name]
 
     def may(self, scope: str) -> bool:
-        """Return whether the key gives the permission on the workspace of the URL, or on all if it names none."""
+        """Return whether the key has the permission on the workspace of the URL, or on all workspaces if the URL names none."""
         return self.session.principal.may(scope, as_uuid(self.names.get("workspace", "")))
 
     async def get(self, *segments: str, **query: str) -> ApiResponse:
@@ -148,7 +147,7 @@ class PageRequest:
         query: Mapping[str, str] | None = None,
         if_match: str = "",
     ) -> ApiResponse:
-        """Send a change to the API; ``body`` None: there is no body; ``if_match`` empty: the version does not matter.
+        """Send a change to the API. ``body`` None: no body. ``if_match`` empty: the change applies to any version.
 
         Raises:
             PageRefused: the API responds with an error, or the form is from another session.
@@ -165,18 +164,18 @@ class PageRequest:
         )
 
     def number(self, name: str, *, default: int = 0) -> int:
-        """Return an integer of the query; the default for anything else, since users do not write these by hand."""
+        """Return an integer of the query. Other texts give the default: users do not type these parameters."""
         text = self.query.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else default
 
 
 def readable_json(value: object) -> str:
-    """Return JSON with one member per line."""
+    """Return the value as indented JSON."""
     return msgspec.json.format(encode(value), indent=2).decode()
 
 
 async def parse_response(response: Response) -> ApiResponse:
-    """Return the value of a response.
+    """Read and parse a response of the API.
 
     Raises:
         PageRefused: the response is an error.

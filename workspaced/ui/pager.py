@@ -1,4 +1,4 @@
-"""Pages of a list and its order: the query for the API, and the links. Performs no I/O."""
+"""The pages and the order of a list: the query for the API, and the links. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workspaced.ui.page_request import PageRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pager:
-    """The range of shown records, counted from 1, and the URLs of the neighbouring pages; empty: there is none.
+    """The range of shown records, counted from 1, and the URLs of the pages before and after (empty: no such page).
 
     ``total`` None: the records were not counted.
     """
@@ -40,7 +40,7 @@ class PagePosition:
         return {"take": str(self.take), "skip": str(self.skip)}
 
     def pager(self, total: int, *segments: str, **query: object) -> Pager:
-        """Return the links of a page at ``/ui/<segments>``; ``query`` has further parameters."""
+        """Return the links of a list at ``/ui/<segments>``. ``query`` has further parameters of its URL."""
         earlier = max(self.skip - self.take, 0)
         return Pager(
             first=min(self.skip + 1, total),
@@ -51,9 +51,9 @@ class PagePosition:
         )
 
     def cursor_pager(self, shown: int, total: int | None, following: str, *segments: str, **query: object) -> Pager:
-        """Return the links of a list with cursors; the next page has the cursor ``following``; empty: there is none.
+        """Return the links of a list with cursors. ``following`` is the cursor of the next page; empty: this is the last page.
 
-        In a list that was not counted, the only link back leads to its beginning.
+        If the list was not counted (``total`` None), the link to the previous page leads to the first page.
         """
         earlier = max(self.skip - self.take, 0) if total is not None else 0
         forward = {"cursor": following, "skip": self.skip + shown or None}
@@ -72,7 +72,7 @@ _FALLING: Final = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSort:
-    """The order of a list. ``columns``: the API's members by the names in URLs; the first one is the default order."""
+    """The order of a list. ``columns``: the members of the API, by their names in URLs; the first column is the default."""
 
     columns: Mapping[str, str]
     column: str
@@ -85,7 +85,7 @@ class ListSort:
 
     @property
     def chosen(self) -> str:
-        """Return the parameter of the page's URL; empty for the default order."""
+        """Return the order as the parameter ``sort`` of the page's URL; empty for the default order."""
         return (
             ""
             if self.column == next(iter(self.columns)) and not self.is_falling
@@ -93,11 +93,11 @@ class ListSort:
         )
 
     def state(self, column: str) -> str:
-        """Return how the list is sorted by a column, as ARIA names it; empty if it is not."""
+        """Return the ARIA name of the order by a column; empty if the list is not sorted by this column."""
         return "" if column != self.column else "descending" if self.is_falling else "ascending"
 
     def following(self, column: str) -> str:
-        """Return the parameter of the order that a click on the head of a column chooses."""
+        """Return the parameter ``sort`` of the order that a click on the head of a column chooses."""
         if column == self.column:
             return self._named(is_falling=not self.is_falling)
         return f"{_FALLING}{column}" if column == _NEWEST_FIRST else column
@@ -107,7 +107,7 @@ class ListSort:
 
 
 def sort_of(request: PageRequest, **columns: str) -> ListSort:
-    """Return the order that a page's URL names; by default the order of the first column."""
+    """Return the order that the page's URL names; the default is the first column, ascending."""
     asked = request.query.get("sort", "")
     column = asked.removeprefix(_FALLING)
     if column not in columns:

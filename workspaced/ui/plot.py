@@ -1,4 +1,4 @@
-"""The histories of up to eight keys of a sink in one chart, with their values."""
+"""The page that plots the histories of up to eight keys of a sink in one chart, with a table of the values."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ async def show_plot(request: PageRequest) -> PageView:
 
 
 def _rows(series: Sequence[Series], shown: TimeRange) -> tuple[list[tuple[str, list[ChartSample | None]]], int]:
-    """Return the newest moments of a range, and their number.
+    """Return the newest rows of the table of values in a range, and the number of all rows.
 
-    Each has the value of each key from then on; None: it did not change.
+    A row has a time at which a key changed, and for each key its new value; None: this key did not change.
     """
     by_key = [{sample.at: sample for sample in one.within(shown)} for one in series]
     moments = sorted({at for samples in by_key for at in samples}, reverse=True)

@@ -1,7 +1,4 @@
-"""Protection against pages of other sites: headers, the session's cookie, and the origin of forms.
-
-This module performs no I/O.
-"""
+"""Protection against pages of other sites: headers, the session's cookie, and the check of a form's origin. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ SAFETY: Final[Headers] = (
     ("Content-Security-Policy", _POLICY),
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
-    # Not no-referrer: with it browsers send forms with `Origin: null`, which any site can cause.
+    # With no-referrer, browsers would send forms with `Origin: null`, which a form of any site can have.
     ("Referrer-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
@@ -39,19 +36,19 @@ def token_of(cookies: str) -> str:
 
 
 def keep_cookie(token: str, *, seconds: int, scheme: str) -> tuple[str, str]:
-    """Return the header that stores the token: for the pages only, and hidden from scripts.
+    """Return the header that stores the token in a cookie. Only the pages get the cookie, and scripts can't read it.
 
-    The cookie is restricted to https if the request used it. 0 seconds: delete it.
+    If the request used https, the cookie is restricted to https. 0 seconds: the browser deletes the cookie.
     """
     secure = "; Secure" if scheme == "https" else ""
     return ("Set-Cookie", f"{COOKIE}={token}; Path={HOME}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 
 
 def is_same_origin(headers: RequestHeaders) -> bool:
-    """Return whether a form was sent by one of these pages, according to the browser.
+    """Return whether a page of this service sent a form, according to the browser.
 
-    Browsers send Sec-Fetch-Site over https and to this machine, and Origin always. A request without either comes from another
-    program, so no other site can have caused it.
+    Browsers send Origin with every form, and Sec-Fetch-Site over https and to their own machine. A request without both headers
+    comes from another program, so no other site can have caused it.
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -61,7 +58,7 @@ def is_same_origin(headers: RequestHeaders) -> bool:
 
 
 def safe_return(path: str) -> str:
-    """Return the page to show after signing in: always one of these pages, whatever the form contains."""
+    """Return the path of the page to show after signing in. If ``path`` is no page of this service, return the first page."""
     ours = path.startswith(f"{HOME}/")
     plain = path.isascii() and path.isprintable() and "\\" not in path
     return path if ours and plain and not path.startswith(f"{HOME}/sign-") else f"{HOME}/workspaces"

@@ -1,4 +1,4 @@
-"""The histories of keys as charts: the data from the API, the range in a URL, and the links to other ranges."""
+"""Charts of the histories of keys: the data from the API, the range in the URL, and the links to other ranges."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SHOWN_OF_TEXT: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartView:
-    """A chart on a page. None: the keys have no numbers in one unit.
+    """A chart on a page. ``chart`` None: each key has no number, or numbers in several units.
 
-    ``action``: the URL of the page without its query; ``fields``: the rest of its query. ``links``: the URLs of other ranges by
-    `ValueChart.others`, and of the ``whole``. ``begin`` and ``end``: the moments that the form of the range has.
-    ``wrong``: why the range of the URL is not shown.
+    ``action``: the URL of the page without its query. ``fields``: the query without the range. ``links``: the URLs of other
+    ranges, by the names in `ValueChart.others` and by ``whole``. ``begin`` and ``end``: the moments in the form of the range.
+    ``wrong``: a sentence that says why the range of the URL is not shown; empty: it is shown.
     """
 
     chart: ValueChart | None
@@ -36,16 +36,16 @@ class ChartView:
 
 
 def entry_history_path(request: PageRequest, key: str) -> tuple[str, ...]:
-    """Return the path of an entry's history in the API, below ``/v1``."""
+    """Return the segments of the path of an entry's history in the API, below ``/v1``."""
     names = request.names
     return ("workspace", names["workspace"], "data-sink-history", names["sink"], "entry", key)
 
 
 async def recorded_series(request: PageRequest, key: str, kept: Mapping[str, Any]) -> Series:
-    """Return all kept changes of a key; ``kept``: the record of the sink's history.
+    """Return the history of a key with all kept changes. ``kept`` is the record of the sink's history.
 
     Raises:
-        PageRefused: the API responds with an error: the key has no entry, and no former entry is known.
+        PageRefused: the API responds with an error, for example because no present or former entry of the key is known.
     """
     found = await request.get(*entry_history_path(request, key), take=str(_CHARTED))
     if found.value:
@@ -57,7 +57,7 @@ async def recorded_series(request: PageRequest, key: str, kept: Mapping[str, Any
 
 
 def series_of(key: str, found: ApiResponse, kept: Mapping[str, Any]) -> Series:
-    """Return the history of a key from all its kept changes; there is at least one."""
+    """Return the history of a key. ``found`` has its kept changes, at least one change."""
     changes = found.value
     oldest = changes[-1]
     is_known = oldest["before"] and kept["knownFrom"] and not (found.next_cursor or oldest["olderDropped"])
@@ -77,7 +77,7 @@ def _sample(time: str, state: Mapping[str, Any] | None) -> ChartSample:
 
 
 def chart_view(request: PageRequest, series: Sequence[Series], *segments: str, **fields: Sequence[str]) -> ChartView:
-    """Return the chart of the page at ``/ui/<segments>``, of the range that its URL names; ``fields``: the rest of the query."""
+    """Return the chart of the page at ``/ui/<segments>``. The URL names the range; ``fields`` is the rest of its query."""
     since, until = request.query.get("from", ""), request.query.get("to", "")
     now, wanted, wrong = now_ms(), None, ""
     try:

@@ -1,4 +1,4 @@
-"""Render pages as HTML. All values are escaped."""
+"""The renderer of pages as HTML. All values are escaped."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from workspaced.ui.value_chart import BOX
 
 
 class Assets(PageAssets):
-    """The asset files of this package and the shared ones."""
+    """The asset files of this package, and the files that all pages of the project share."""
 
     def __init__(self) -> None:
         super().__init__("workspaced.ui", prefix="/ui/assets")
 
     def response(self, name: str, headers: RequestHeaders) -> Response:
-        """Return the file with the present name.
+        """Return the response with the file of this name.
 
         Raises:
-            NotFoundProblem: there is no such file; a page of another version may request it.
+            NotFoundProblem: there is no such file, for example because a page of an older version requests it.
         """
         asset = self.find(name)
         if asset is None:
@@ -56,7 +56,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageView:
-    """A page to render: a template and its values. ``section`` is the marked item of the navigation."""
+    """A page to render: a template and its values. ``section`` is the item that the navigation marks as current."""
 
     template: str
     title: str
@@ -66,7 +66,7 @@ class PageView:
 
 
 def title_of(*parts: str) -> str:
-    """Return the title of a tab: first the shown object, then its container, so that titles differ early."""
+    """Return the title of a browser tab. The first part is the shown object: a narrow tab shows only the beginning."""
     return " · ".join(parts)
 
 
@@ -76,7 +76,7 @@ def page_view(template: str, title: str, section: str, **values: object) -> Page
 
 
 class Renderer:
-    """The templates of this package."""
+    """Renders the templates of this package."""
 
     def __init__(self, assets: Assets) -> None:
         self._environment = Environment(
@@ -109,17 +109,17 @@ class Renderer:
         self._environment.tests.update(timestamp=_is_timestamp, of_short_words=_is_of_short_words)
 
     def page(self, view: PageView, **common: object) -> bytes:
-        """Render a whole page; ``common`` has the values for every page."""
+        """Render a whole page. ``common`` has the values that every page needs."""
         template = self._environment.get_template(view.template)
         return template.render(title=view.title, section=view.section, **common, **view.values).encode()
 
     def part(self, template: str, **values: object) -> str:
-        """Render a part of a page."""
+        """Render a template of a part of a page."""
         return self._environment.get_template(template).render(**values)
 
 
 def shown_origin(origin: Mapping[str, Any]) -> str:
-    """Return the phrase about an origin of the API."""
+    """Return the phrase for an origin record of the API; see `origin_phrase`."""
     return origin_phrase(**{name: origin[name] for name in ("source", "file", "row", "pipeline")})
 
 
@@ -129,12 +129,12 @@ def _instant(text: str) -> str:
 
 
 def _exact_attribute(text: str) -> Markup:
-    """Return a text as the value of an attribute. HTML reads CR and CR LF as LF, unless CR is written as a reference."""
+    """Return a text as the value of an attribute. CR is written as a reference, because HTML would read CR or CR LF as LF."""
     return Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704 - escaped
 
 
 def _width(text: str | None) -> str:
-    """Return the class of a cell with this text: ``number``, ``short`` for one line, or ``long``."""
+    """Return the CSS classes of a cell: ``short number`` for a number, ``short`` for one short line, or ``long``."""
     if text is None:
         return "short"
     if number_of(text) is not None:
@@ -143,7 +143,7 @@ def _width(text: str | None) -> str:
 
 
 def _words(key: str) -> Markup:
-    """Render a key, with line breaks after a dot or a slash only, except in a word that is longer than a narrow line."""
+    """Render a key. Lines break only after a dot or a slash, or within a word that is longer than a narrow line."""
     shown = Markup()
     for word in _WORD.findall(key):
         text = exact(word)
@@ -156,20 +156,20 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_of_short_words(text: str) -> bool:
-    """Return whether a column of a table has room for each word of a text, so that none is broken."""
+    """Return whether each word of a text fits into a column of a table, so that no word must be broken."""
     return all(len(word) <= _SHORT_WORD for word in text.split())
 
 
 def shown_digest(values: Mapping[str, Any]) -> str:
-    """Return a digest of the values. Equal values have equal digests, so a value that was changed and restored is no conflict."""
+    """Return a digest of the values. It depends only on the values, so a change that was undone is no conflict."""
     return hashlib.sha256(encode(sorted(values.items()))).hexdigest()[:32]
 
 
 def entry_values(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the members of an entry that users change."""
+    """Return the members of an entry that users can change."""
     return {"value": entry["value"], "dataType": entry["dataType"]}
 
 
 def entry_digest(entry: Mapping[str, Any]) -> str:
-    """Return the digest of an entry's record."""
+    """Return the digest of the members of an entry that users can change."""
     return shown_digest(entry_values(entry))

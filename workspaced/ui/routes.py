@@ -1,4 +1,4 @@
-"""The table of pages."""
+"""The table of the pages: their paths and handlers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _DELIVERY = f"{WEBHOOK}/deliveries/{{delivery}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One row. A POST requires the form token of the session. Requests are counted under ``name``.
+    """One page. A POST needs the form token of the session. Requests are counted under ``name``.
 
-    ``form_bytes``: the longest form. None: the body is no form, and the token is in the header `X-Form-Token`, which a page of
-    another site can't send. ``keeps_input``: a form of another session changes nothing, but is shown again with the user's
-    input.
+    ``form_bytes``: the maximum size of the form. None: the body is no form, and the token is in the header `X-Form-Token`,
+    which pages of other sites can't send. ``keeps_input``: a form from another session changes nothing, but is shown again
+    with the user's input.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Search of a workspace: its data sinks by label, id and tags, and the entries of all of them by key and value.
+"""Search of a workspace: data sinks by label, id, tags and description, and the entries of all data sinks by key and value.
 
-A page reads one sink after the other, until it has enough entries, or has examined about the number of entries that the API
-examines for a page of one sink. The link to the next page has the sink and the cursor at which the search continues.
+A page reads one sink after the other, until it has enough entries or has examined about `_EXAMINED` entries. The link to the
+next page has the sink and the cursor at which the search continues.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LISTED: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryOfSink:
-    """An entry with the sink that has it."""
+    """An entry, and the sink that contains it."""
 
     sink: Mapping[str, Any]
     entry: Mapping[str, Any]
@@ -35,9 +35,9 @@ class EntryOfSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEnd:
-    """The place where a page ended: the sinks before it, the cursor in its sink, and a sentence.
+    """Where the search for a page stopped. ``following``: the search can continue there. ``sentence``: what was examined.
 
-    ``following``: there are further entries.
+    ``sinks``: how many sinks were searched completely. ``cursor``: the cursor in the next sink; empty: its start.
     """
 
     following: bool
@@ -87,7 +87,7 @@ async def search_workspace(request: PageRequest) -> PageView:
 
 
 async def _sinks(request: PageRequest) -> list[Mapping[str, Any]]:
-    """Return all sinks of the workspace without their entries; a quota bounds them."""
+    """Return all sinks of the workspace, without entries. A quota limits the number of sinks."""
     sinks: list[Mapping[str, Any]] = []
     while True:
         path = ("workspace", request.names["workspace"], "data-sink", "list")
@@ -109,7 +109,7 @@ def _labelled(sinks: Sequence[Mapping[str, Any]], text: str) -> list[Mapping[str
 async def _entries(
     request: PageRequest, sinks: Sequence[Mapping[str, Any]], text: str, where: str, *, skip: int, cursor: str
 ) -> tuple[list[EntryOfSink], SearchEnd]:
-    """Return the entries of a page, and where it ended."""
+    """Return the entries of a page, and where the search stopped."""
     entries: list[EntryOfSink] = []
     examined = 0
     for number, sink in enumerate(sinks[skip : skip + _SINKS], start=skip):

@@ -1,6 +1,6 @@
-"""Sign in and out. A session begins with an API key, and ends with the key at the latest.
+"""The sessions of signed-in users. A session begins with an API key, and ends at the latest when the key ends.
 
-The database has only digests, so that a reader of the database can't use a session.
+The database stores only digests of tokens, so a reader of the database can't use a session.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Session:
 
     @property
     def form_token(self) -> str:
-        """Return the token that a form must send, so that other sites can't send forms; it does not reveal the cookie."""
+        """Return the token that each form must send, so that other sites can't send forms. It does not reveal ``token``."""
         return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
 
 
 class Sessions:
-    """The sessions of all processes on the same database."""
+    """The sessions in the database, which all processes with this database share."""
 
     def __init__(self, store: Store, authentication: Authentication, *, hours: int, now: Callable[[], int]) -> None:
-        """``hours`` is how long a session lasts at most; ``now`` returns milliseconds since 1970."""
+        """``hours`` is the maximum duration of a session. ``now`` returns milliseconds since 1970."""
         self.seconds = hours * 3_600
         self._store = store
         self._authentication = authentication
@@ -78,7 +78,7 @@ class Sessions:
         return Session(principal=principal, token=token)
 
     async def find(self, token: str) -> Session | None:
-        """Return the session of this token, with its key's present permissions; None if it or the key has ended."""
+        """Return the session of this token, with the present permissions of its key. None: the session or the key has ended."""
         values = {"token": _digest(token), "now": self._now()}
         stored = await self._store.read_brief(lambda reader: reader.one(_SQL["find"], values))
         if stored is None:
@@ -99,7 +99,7 @@ class Sessions:
         await self._store.write(act)
 
     async def drop_ended(self) -> int:
-        """Delete expired sessions; return how many there were."""
+        """Delete expired sessions. Return the number of deleted sessions."""
         now = self._now()
         return await self._store.write(lambda tx: tx.run(_SQL["drop_ended"], {"now": now}))
 

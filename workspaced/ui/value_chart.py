@@ -1,7 +1,7 @@
-"""A chart of numeric values over time, as the numbers of an SVG. Performs no I/O.
+"""The coordinates of an SVG chart of numeric values over time. Performs no I/O.
 
-A value stays until the next one, so a line has steps. Where there is no number, it has a gap. Instants are milliseconds since
-1970.
+A value is valid until the next change, so a line has steps. While the value is not a number, the line has a gap. Times are
+milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from workspaced.ui.chart_ticks import Tick, time_ticks, value_ticks
 BOX: Final = 1_000
 """Width and height of the SVG view box, which a browser scales to the size of the chart."""
 DRAWN: Final = 2_000
-"""The maximum number of points of one chart. If there are more, a chart is divided into parts, and the first, last, lowest and
-highest point of each part and a gap are drawn."""
+"""The maximum number of points of one chart. If there are more, each line is divided into parts. The first, last, lowest and
+highest point and the first gap of each part are drawn."""
 _OF_PART: Final = 5
 _AXES: Final = 2
 _MARGIN: Final = 0.03
@@ -40,11 +40,10 @@ class Quantity(NamedTuple):
 
 
 class ChartSample(NamedTuple):
-    """The value of a key from an instant on: its text for people, and its quantity.
+    """The value of a key from the time ``at`` on: the text to show, and the quantity.
 
-    ``quantity`` None: it is not a number, so the line has a gap.
-
-    ``is_stored``: the text is a stored value; otherwise it says why there is no value, such as null.
+    ``quantity`` None: the value is not a number, so the line has a gap. ``is_stored``: ``text`` is a stored value; if False,
+    ``text`` says why there is no value, such as null.
     """
 
     at: int
@@ -65,7 +64,7 @@ class TimeRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The history of a key. ``before``: the value before the first sample, from the first known instant on."""
+    """The history of a key. ``before``: the value before the first sample, if it is known, and since when it is known."""
 
     key: str
     before: ChartSample | None
@@ -73,16 +72,16 @@ class Series:
 
     @property
     def all_samples(self) -> Sequence[ChartSample]:
-        """Return the samples in the order of time, beginning with ``before``."""
+        """Return ``before`` and the samples, in the order of time."""
         return [self.before, *self.samples] if self.before else self.samples
 
     @property
     def units(self) -> set[str]:
-        """Return the units of its numbers; none if it has no number."""
+        """Return the units of all numbers of this history."""
         return {one.quantity.unit for one in self.all_samples if one.quantity}
 
     def within(self, shown: TimeRange) -> list[ChartSample]:
-        """Return the samples of a range of time. The value that holds at the begin of the range is a sample at that instant."""
+        """Return the samples of a range of time. The value at the beginning of the range is a sample with this time."""
         samples = self.all_samples
         first = max(bisect_right(samples, shown.begin, key=_instant) - 1, 0)
         found = list(samples[first : bisect_right(samples, shown.end, key=_instant)])
@@ -93,7 +92,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """The axis of the values in one unit. ``low`` and ``high`` are its ends."""
+    """The axis for all values in one unit. ``low`` and ``high`` are the values at the ends of the axis."""
 
     unit: str
     low: float
@@ -101,18 +100,19 @@ class Axis:
     ticks: Sequence[Tick]
 
     def height(self, number: float) -> float:
-        """Return where a number is drawn in the box, from the top."""
-        # Halves, because the difference of the largest numbers is infinite.
+        """Return the distance of a number from the top of the box."""
+        # Each term is halved first, because the difference of two very large floats overflows to infinity.
         share = (number / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
         return round(BOX - share * BOX, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One key in a chart. ``style``: the number of its colour and dashes. ``axis``: the number of its axis.
+    """The line of one key. ``style``: the index of its colour and dashes. ``axis``: the index of its axis.
 
-    ``path``: the data of an SVG path. ``readings``: a line of text for each drawn point, with milliseconds after the beginning of
-    the chart, the height or ``-``, and the text. ``gaps``: how many samples are no numbers. ``latest``: the text of the last one.
+    ``path``: the data of an SVG path. ``readings``: a line of text for each drawn point, with the milliseconds since the
+    beginning of the chart, the height or ``-``, and the text. ``count`` and ``gaps``: how many samples are numbers, and how
+    many are not. ``latest``: the text of the last sample.
     """
 
     key: str
@@ -130,7 +130,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueChart:
-    """A chart of a range of time. ``undrawn``: why a key has no line, as the end of a sentence.
+    """A chart of the range of time ``shown``. ``undrawn``: by key, why the key has no line, as the end of a sentence.
 
     ``whole``: the range of all known values. ``others``: the ranges of the links "less", "more", "earlier" and "later".
     """
@@ -145,27 +145,27 @@ class ValueChart:
 
     @property
     def is_part(self) -> bool:
-        """Whether the chart shows only a part of the known values."""
+        """Return whether the chart shows only a part of the time with known values."""
         return self.shown != self.whole
 
     @property
     def first(self) -> str:
-        """Return the timestamp of its beginning."""
+        """Return the timestamp of the beginning of the chart."""
         return stamp(self.shown.begin)
 
     @property
     def last(self) -> str:
-        """Return the timestamp of its end."""
+        """Return the timestamp of the end of the chart."""
         return stamp(self.shown.end)
 
     @property
     def has_long_labels(self) -> bool:
-        """Whether the labels of its values need much room."""
+        """Return whether the labels of a value axis need a wider margin."""
         return any(len(tick.label) > 6 for axis in self.axes for tick in axis.ticks)
 
 
 def quantity_of(text: str | None) -> Quantity | None:
-    """Return the number and the unit of a value; None if it does not begin with a number, or is not finite."""
+    """Return the number and the unit of a value; None if it does not begin with a finite number, or is a date or time."""
     match = _QUANTITY.fullmatch(text) if text is not None and len(text) <= _LONGEST else None
     if match is None:
         return None
@@ -176,7 +176,7 @@ def quantity_of(text: str | None) -> Quantity | None:
 
 
 def value_chart(series: Sequence[Series], wanted: TimeRange | None, *, now: int) -> ValueChart | None:
-    """Return the chart of a range of time, or of all that is known; None if no key has numbers in one unit."""
+    """Return the chart of the range ``wanted`` (None: all known values); None if no key has numbers of exactly one unit."""
     units = list(dict.fromkeys(unit for one in series if len(one.units) == 1 for unit in one.units))[:_AXES]
     undrawn = {one.key: why for one in series if (why := _reason_undrawn(one, units))}
     drawn = [(style, one) for style, one in enumerate(series) if one.key not in undrawn]
@@ -203,7 +203,7 @@ def value_chart(series: Sequence[Series], wanted: TimeRange | None, *, now: int)
 
 
 def whole_range(series: Sequence[Series], *, now: int) -> TimeRange:
-    """Return the range of time from the first to the last change, with a margin for the values before and after them."""
+    """Return the range of time from the first to the last change, with a margin that shows the values before and after."""
     times = [one.at for of_key in series for one in of_key.samples]
     known = [one.before.at for one in series if one.before]
     begin, end = (min(times), max(times)) if times else (min(known, default=now), now)
@@ -213,22 +213,22 @@ def whole_range(series: Sequence[Series], *, now: int) -> TimeRange:
 
 
 def _reason_undrawn(series: Series, units: Sequence[str]) -> str:
-    """Return why a key is not drawn; empty if it is."""
+    """Return why a key has no line, as the end of a sentence; empty if the key has a line."""
     if not series.units:
         return "has no number"
     if len(series.units) > 1:
         return "has numbers in several units"
-    return "" if series.units <= set(units) else f"has another unit than the first {_AXES} of the chart"
+    return "" if series.units <= set(units) else f"has a unit without an axis: a chart has axes for {_AXES} units"
 
 
 def _clipped(wanted: TimeRange, whole: TimeRange) -> TimeRange:
-    """Return the part of a range that has known values. If that part is too short to be drawn, return ``whole``."""
+    """Return the part of ``wanted`` within ``whole``. If this part is too short to be drawn, return ``whole``."""
     begin, end = max(wanted.begin, whole.begin), min(wanted.end, whole.end)
     return TimeRange(begin, end) if end - begin >= _SHORTEST_MS else whole
 
 
 def _others(shown: TimeRange, whole: TimeRange) -> dict[str, TimeRange]:
-    """Return the ranges "less", "more", "earlier" and "later", without those that are equal to ``shown``."""
+    """Return the ranges "less", "more", "earlier" and "later". A range that is equal to ``shown`` is omitted."""
     half = (shown.end - shown.begin) // 2
     begin, end = shown
     wanted = {
@@ -238,7 +238,7 @@ def _others(shown: TimeRange, whole: TimeRange) -> dict[str, TimeRange]:
         "later": TimeRange(min(end + half, whole.end) - (end - begin), min(end + half, whole.end)),
     }
     found = {name: _clipped(one, whole) for name, one in wanted.items()}
-    if found["less"] == whole:  # it would be too short
+    if found["less"] == whole:  # the range "less" would be too short
         del found["less"]
     return {name: one for name, one in found.items() if one != shown}
 
@@ -288,7 +288,7 @@ def _line(series: Series, style: int, axes: Sequence[Axis], shown: TimeRange, mo
 
 
 def _thinned(samples: Sequence[ChartSample], most: int) -> Sequence[ChartSample]:
-    """Return up to ``most`` samples, with the extreme ones of each part."""
+    """Return up to ``most`` samples: the first, last, lowest and highest sample and the first gap of each part."""
     if len(samples) <= most:
         return samples
     count = most // _OF_PART

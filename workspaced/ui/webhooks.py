@@ -1,4 +1,4 @@
-"""Webhooks, their deliveries, and a repetition of a delivery."""
+"""The pages of webhooks and their deliveries, test events, and repeated deliveries."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ async def test(request: PageRequest) -> Response:
 
 
 def may_write(request: PageRequest) -> bool:
-    """Return whether the key may write webhooks. They belong to no workspace, so the permission on any one is enough."""
+    """Return whether the key may write webhooks. These belong to no workspace, so the permission on any workspace suffices."""
     return request.session.principal.may_somewhere(WEBHOOKS_WRITE)
 
 
 def is_owner(request: PageRequest, record: Mapping[str, Any]) -> bool:
-    """Return whether the API shows the key the secret of a webhook and the values of its headers."""
+    """Return whether this key may see the secret of a webhook and the values of its headers."""
     return may_write(request) and bool(record["createdBy"] == request.session.principal.name)

@@ -1,4 +1,4 @@
-"""The workspaces that the key may read, and the data sinks of one."""
+"""The pages of workspaces: the list of workspaces that the user's API key may read, and the data sinks of a workspace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PAGE_LENGTH: Final = 50
 _SINKS_LENGTH: Final = 100
 SECTION: Final = "workspaces"
 SEARCHED: Final[Mapping[str, str]] = {"key": "Key", "value": "Value", "all": "Key or value"}
-"""The places of a search, by their names in the API."""
+"""The fields that a search can cover: their labels, by their names in the API."""
 
 
 async def home(_request: PageRequest) -> Response:
@@ -32,7 +32,7 @@ async def home(_request: PageRequest) -> Response:
 
 
 async def list_workspaces(request: PageRequest) -> PageView:
-    """Show the workspaces, by label; ``search`` is a part of the label."""
+    """Show the workspaces, by default sorted by label. ``search`` in the query is a part of the label."""
     search = request.query.get("search", "").strip()
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
     sort = sort_of(request, label="label", changed="updatedAt")
@@ -81,7 +81,7 @@ async def show_workspace(request: PageRequest) -> PageView:
 
 
 def _label_contains(text: str) -> str:
-    """Return the API's filter. A text that begins with a brace would be parsed as JSON, so it becomes a JSON filter."""
+    """Return the API filter for labels that contain ``text``. The API would parse a text that begins with ``{``, so wrap it."""
     return encode({"label": {"contains": text}}).decode() if text.startswith("{") else text
 
 
@@ -89,7 +89,7 @@ _COLOR: Final = re.compile(r"#[0-9A-Fa-f]{3,8}|[A-Za-z]{1,30}")
 
 
 def icon_of(sink: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the members of the icon; None without one. A setting of the service has icons as JSON text (contract S3)."""
+    """Return the members of the icon; None without an icon. A setting of the service makes icons JSON texts (contract S3)."""
     icon: Any = sink["icon"]
     if isinstance(icon, str):
         icon = decode(icon.encode())
@@ -97,7 +97,7 @@ def icon_of(sink: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def shown_icon(sink: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """Return ``label``, and ``color`` for a sample of it; a color that is not a plain name or number has no sample."""
+    """Return the icon's ``label`` and ``color`` to show. ``color`` is empty if it is neither a name nor a hexadecimal code."""
     icon = icon_of(sink) or {}
     label = ", ".join(str(icon[part]) for part in ("name", "source", "color") if icon.get(part))
     color = str(icon.get("color") or "")

@@ -1,12 +1,11 @@
-"""A backfill: every row of a table is read again, one page at each reading of changes.
+"""A backfill: every row of a table is read again, one page with each reading of changes.
 
-The position is a member of the cursor, so it becomes durable with the rows of its page. A page holds the rows after the last
-key of the page before, up to another key, and is read in the transaction of the changes. So a row is as new as the cursor, and
-later its changes are found as the changes of any other row.
+The state of the backfill is a member of the cursor, so it becomes durable with the rows of the page. A page holds the rows
+after the last key of the previous page, up to its own last key. The page is read in the transaction of the changes. So its
+rows are as new as the cursor, and their later changes are found as usual.
 
-The condition of a page is the exact complement of the conditions of the pages before and after it, whatever the collation, and
-whether or not the text of a key is exact. So each row is in one page, also with equal keys. A row with NULL in its key is in no
-page: it is rejected before it is mapped.
+The pages neither overlap nor leave a gap, with any collation, and also if the text of a key is not exact. So each row is in
+exactly one page, also with equal keys. A row with NULL in its key is in no page: such a row is rejected before it is mapped.
 """
 
 from __future__ import annotations
@@ -26,37 +25,37 @@ _DIALECTS = frozenset({"postgresql", "mariadb", "sqlite"})
 
 
 class Backfill(NamedTuple):
-    """The position of a backfill."""
+    """The progress of a backfill."""
 
     keys: tuple[str, ...]
     after: tuple[Parameter, ...] | None = None
-    """The key up to which the pages were read; None: no page was read."""
+    """The last key of the last page that was read; None: no page was read."""
     rows: int = 0
-    """The number of rows of these pages."""
+    """The number of rows that were read."""
     of: int | None = None
     """The number of rows of the table when the backfill began; None before its first page."""
 
     @property
     def member(self) -> Mapping[str, Any]:
-        """The member of the cursor."""
+        """The backfill as a member of the cursor."""
         return {_MEMBER: self._asdict()}
 
     @property
     def progress(self) -> str:
-        """A sentence for operators."""
+        """A sentence about the progress, for operators."""
         of = f" of about {self.of}" if self.of is not None else ""
         return f"A backfill reads all rows again: {self.rows}{of} rows were read."
 
 
 class BackfillPage(NamedTuple):
-    """The condition of the rows of a page, and the position after it; None: it is the last page."""
+    """The condition of a page's rows. ``after``: the last key of the page; None: the page is the last page."""
 
     restriction: Restriction
     after: tuple[Parameter, ...] | None
 
 
 def stored_backfill(cursor: Mapping[str, Any] | None, keys: Sequence[str]) -> Backfill | None:
-    """Return the backfill of a cursor; None if there is none. With other keys it begins again."""
+    """Return the backfill of a cursor; None if there is none. If the configured keys changed, the backfill begins again."""
     member = cursor.get(_MEMBER) if cursor is not None else None
     if member is None:
         return None
@@ -67,17 +66,17 @@ def stored_backfill(cursor: Mapping[str, Any] | None, keys: Sequence[str]) -> Ba
 
 
 def begin_backfill(cursor: Cursor, dialect: SqlDialect) -> Cursor:
-    """Return the cursor with which a backfill begins; a running one begins again.
+    """Return the cursor with a new backfill; a running backfill begins again.
 
     Raises:
         SourceBroken: the table can't be read in pages, or every reading is whole.
     """
     if "reading" not in cursor:
         raise SourceBroken(
-            "A backfill needs mode: changes and a method that finds changed rows: each reading is whole."
+            "A backfill needs mode: changes and a method that finds changed rows. Here each reading is whole."
         )
     if not dialect.options.keys:
-        raise SourceBroken("A backfill reads the rows in the order of their keys, and the source has no setting key.")
+        raise SourceBroken("A backfill reads the rows in the order of their keys, so the source needs the setting key.")
     if dialect.name not in _DIALECTS:
         raise SourceBroken("A backfill is possible for PostgreSQL, MariaDB, MySQL and SQLite only.")
     return {**cursor, **Backfill(dialect.options.keys).member}
@@ -95,10 +94,7 @@ def cancel_backfill(cursor: Cursor) -> Cursor:
 
 
 def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillPage:
-    """Return the page after the position of a backfill.
-
-    It has ``most_rows`` rows, and all rows with the same key as the last one.
-    """
+    """Return the next page of a backfill: ``most_rows`` rows, and all further rows with the key of the last of these rows."""
     dialect, keys = rows.dialect, rows.key_columns
     names = [f"{ALIAS}.{dialect.quote(column.name)}" for column in keys]
     parts = [Restriction(" AND ".join(f"{name} IS NOT NULL" for name in names))]
@@ -106,7 +102,7 @@ def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillP
         parts.append(_beyond(names, backfill.after, ">"))
     rest = _joined(parts)
     order = f"WHERE {rest.condition} ORDER BY {', '.join(names)} LIMIT 1 OFFSET {most_rows - 1}"
-    # A value of SQLite has its own type, and a number is less than every text.
+    # Each value of SQLite has its own type, and SQLite sorts numbers before texts. So the page needs the types of the key.
     kinds = [
         ResultColumn(name=f"kind {at}", type="", expression=dialect.storage_class.format(name))
         for at, name in enumerate(names)
@@ -114,7 +110,7 @@ def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillP
     frames = rows.session.frames([*keys, *kinds], rows.dialect.source, order, rest.parameters)
     found = pl.concat([frame.records for frame in frames]).rows()
     last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
-    # A key can't end a page if it has no exact text, or if its text does not lead further. The rest is then one page.
+    # A key can't end a page if it has no exact text, or equals the previous end. Then all remaining rows are one page.
     after = tuple(value for value in last[0] if value is not None) if last else ()
     if len(after) < len(names) or after == backfill.after:
         return BackfillPage(rest, None)
@@ -134,9 +130,9 @@ def _joined(parts: Sequence[Restriction]) -> Restriction:
 
 
 def _beyond(names: Sequence[str], values: Sequence[Parameter], sign: str) -> Restriction:
-    """Return the condition of keys after ``values`` (sign ``>``), or up to and with them (``<``).
+    """Return the condition for keys greater than ``values`` (sign ``>``), or at most ``values`` (``<``).
 
-    Written with one column at a time, because MariaDB uses no index for a comparison of rows.
+    The SQL compares one column at a time, because MariaDB uses no index to compare row values.
     """
     name, value = names[0], values[0]
     if len(names) == 1:

@@ -21,22 +21,22 @@ _SHAPES = {
     "fingerprint": dict, "state": dict, "reading": str, "at": int | float, "swept": int | float, "whole": int | float,
     "backfill": dict,
 }  # fmt: skip
-"""The types of members of the cursor. With another type, the table is read whole."""
+"""The types of the cursor's members. If a member has another type, the table is read completely."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def new_reading() -> str:
-    """Return the name of a reading, which identifies what the connector remembers of it."""
+    """Return a new id for a reading. The row index and the remembered state belong to a reading by this id."""
     return uuid.uuid4().hex[:16]
 
 
 def digest(value: object) -> str:
-    """Return a short text; different JSON values have different texts."""
+    """Return a short hash of a JSON value."""
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
 def stored_token(cursor: Cursor | None) -> Token | None:
-    """Return the members of a cursor; None if there is no cursor, or if another version made it."""
+    """Return the members of a cursor; None if there is no cursor, or if the cursor has another version or shape."""
     if cursor is None or cursor.get("changes") != VERSION:
         return None
     is_known = all(isinstance(cursor[name], type_) for name, type_ in _SHAPES.items() if name in cursor)
@@ -44,7 +44,7 @@ def stored_token(cursor: Cursor | None) -> Token | None:
 
 
 def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
-    """Return the cursor from which rows from ``to`` on are read again. A time without a zone is in UTC.
+    """Return the cursor moved back to ``to``, so that later rows are read again. A time without a zone is in UTC.
 
     Raises:
         SourceBroken: the cursor has no time or number, or ``to`` is not earlier than the cursor.
@@ -57,7 +57,7 @@ def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
     if bound is None:
         raise SourceBroken("The cursor holds no time and no number, because changed rows are not found by a column.")
     earlier = _number(to, bound) if isinstance(bound, str) else _moment(to, int(bound))
-    # With another id, the connector does not use what it remembers of the reading that ended at the former cursor.
+    # A new reading id, so that the connector does not use what it remembers of the reading with the old cursor.
     return {**token, "reading": new_reading(), "state": {**state, "bound": earlier}}
 
 

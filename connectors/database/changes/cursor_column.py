@@ -1,15 +1,13 @@
-"""Rows by a column with the time or the number of their last change.
+"""Methods that find changed rows by a column with the time or the number of the last change.
 
-`EndedTransactions` reads all rows with a time after a moment. All transactions that ran at that moment have ended since. A
-row's time is the time of its statement or of its transaction, so a transaction that begins later writes later times. As soon as
-every transaction of a moment has ended, no earlier time can appear any more. The moment, less the slack, becomes the bound. It
-comes from the server's clock, so no value of a row can move it: NULL, infinite and future values stay where they are. The slack
-covers the instant between the begin of a transaction and its entry in the list, times without fractions of a second, and
-clients that write their own times.
+`EndedTransactions` reads all rows with a time after a bound. A row's time is the time of its statement or of its transaction,
+so a transaction that begins later writes later times. When every transaction that ran at a moment has ended, no row with a
+time before this moment can appear any more. Then this moment, less the slack, becomes the bound. The bound comes from the
+server's clock, so NULL, infinite and future values of rows can't move it. The slack covers three things: the instant between
+the start and the listing of a transaction, times without fractions of a second, and clients that write their own times.
 
-`TimeLag` and `NumberLag` are for servers that do not show which transactions run. The lag is the longest time that a writer is
-expected to take. It is the only way to follow a number: a sequence assigns numbers long before they are committed, some of them
-from a cache.
+`TimeLag` and `NumberLag` are for servers that do not show which transactions run. The lag is the longest expected duration of
+a writing transaction. Numbers always need a lag, because a sequence assigns numbers, some from a cache, long before a commit.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONED = frozenset({"timestamp with time zone", "timestamptz"})
 _LOCAL = frozenset({"timestamp without time zone", "timestamp", "datetime", "date"})
 _MOST_RUNNING = 2_000
-"""With more running transactions the moment is not stored, so that the cursor stays small; a later moment is used."""
+"""If more transactions run, the moment is not stored, so that the cursor stays small. A later moment is used."""
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _NOW = {
     "postgresql": "SELECT (extract(epoch FROM now()) * 1000000)::bigint",
@@ -54,10 +52,10 @@ _IDENTITY = {
 
 
 class ColumnClock:
-    """Compares the cursor column, of the type ``kind``, with moments of the server, in microseconds since the epoch.
+    """Writes SQL that compares the cursor column, of the type ``kind``, with moments in microseconds since the epoch.
 
-    A column without a zone holds the local time of ``zone``. Where clocks are set back, an hour of local times occurs twice: the
-    bound is then an hour earlier and the end an hour later, so that no row is left out.
+    A column without a zone holds the local time of ``zone``. If clocks are set back, an hour of local times occurs twice. Then
+    the bound is an hour earlier and the end is an hour later, so that no row is missed.
     """
 
     def __init__(self, dialect: SqlDialect, kind: str, zone: str) -> None:
@@ -68,17 +66,17 @@ class ColumnClock:
         self._zone = zone.replace("'", "''")
 
     def between(self, first: int, last: int) -> Restriction:
-        """Return the condition of rows from ``first`` to ``last``."""
+        """Return the condition for rows with a time from ``first`` to ``last``."""
         begin, end = self._moment(first, later=False), self._moment(last, later=True)
         return Restriction(f"{self._column} >= {begin} AND {self._column} <= {end}")
 
     def outside(self, last: int) -> Restriction:
-        """Return the condition of rows without a time, or after ``last``, or infinitely early."""
+        """Return the condition for rows without a time, with a time after ``last``, or with the time ``-infinity``."""
         infinite = f" OR {self._column} = '-infinity'" if self._is_postgresql else ""
         return Restriction(f"{self._column} IS NULL OR {self._column} > {self._moment(last, later=True)}{infinite}")
 
     def _moment(self, at: int, *, later: bool) -> str:
-        """Return the SQL of a moment in the column's type."""
+        """Return the SQL for a moment in the type of the column. ``later``: the later of two ambiguous local times."""
         moment = _EPOCH + timedelta(microseconds=at)
         text, other = _text(moment), _text(moment + timedelta(hours=-1 if later else 1))
         if self._has_zone:
@@ -105,7 +103,7 @@ def has_zone(dialect: SqlDialect, kind: str) -> bool:
 
 
 class _ByColumn(ChangeMethod):
-    """A method that identifies the server only: any table can be followed by a column."""
+    """A method that identifies only the server, because a change of the table's definition does not affect it."""
 
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""
@@ -113,7 +111,7 @@ class _ByColumn(ChangeMethod):
 
 
 class _ByTime(_ByColumn):
-    """A method with times that are compared by ``clock``."""
+    """A method with a cursor column of times. ``clock`` compares the times."""
 
     def __init__(self, dialect: SqlDialect, guarantee: Guarantee, clock: ColumnClock) -> None:
         super().__init__(dialect, guarantee)
@@ -122,7 +120,7 @@ class _ByTime(_ByColumn):
 
 
 class EndedTransactions(_ByTime):
-    """Reads the rows from the bound on; ``list_running`` returns the server's clock and the running transactions."""
+    """Reads the rows from the bound on. ``list_running`` returns the server's clock and the running transactions."""
 
     observes: ClassVar[bool] = True
 
@@ -137,7 +135,7 @@ class EndedTransactions(_ByTime):
         self._list_running = list_running
 
     def observe(self, session: ReadSession) -> Observation:
-        """See `ChangeMethod.observe`. Transactions that have ended here are visible in every later transaction."""
+        """See `ChangeMethod.observe`. A transaction that ended before this call is visible in every later transaction."""
         return self._list_running(session)
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
@@ -159,12 +157,12 @@ class EndedTransactions(_ByTime):
         return ReadPlan(restriction, {"bound": following, "candidate": candidate})
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """See `ChangeMethod.unfollowed`: rows without a time, or with one in the future."""
+        """See `ChangeMethod.unfollowed`: rows without a time, or with a future or infinite time."""
         return self._clock.outside(observation["at"] + self._slack)
 
 
 class TimeLag(_ByTime):
-    """Reads the rows with a time that is less than the lag before the last reading."""
+    """Reads the rows with a time after the time of the last reading minus the lag."""
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
         """See `ChangeMethod.follow`."""
@@ -173,21 +171,18 @@ class TimeLag(_ByTime):
         return ReadPlan(restriction, {"bound": now - round(self.lag_seconds * 1_000_000)})
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """See `ChangeMethod.unfollowed`: rows without a time, or with one in the future."""
+        """See `ChangeMethod.unfollowed`: rows without a time, or with a future or infinite time."""
         return self._clock.outside(_now(self.dialect, session) + self._slack)
 
 
 class NumberLag(_ByColumn):
-    """Reads the rows from a number on: the highest number that was visible before the lag.
-
-    NaN and infinite numbers do not count.
-    """
+    """Reads the rows from a number on. This was the highest finite number at a reading that is older than the lag."""
 
     def __init__(self, dialect: SqlDialect, guarantee: Guarantee) -> None:
         super().__init__(dialect, guarantee)
         self._column = column = dialect.quote(self.options.cursor or "")
         self._is_finite = "TRUE"
-        if dialect.name == "postgresql":  # which orders NaN after infinity
+        if dialect.name == "postgresql":  # PostgreSQL sorts NaN after infinity
             self._is_finite = f"{column}::numeric < 'infinity'::numeric AND {column}::numeric > '-infinity'::numeric"
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
@@ -206,7 +201,7 @@ class NumberLag(_ByColumn):
         return ReadPlan(restriction, {"bound": bound, "candidate": candidate})
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """See `ChangeMethod.unfollowed`: rows without a number, or with a number without a place in the order."""
+        """See `ChangeMethod.unfollowed`: rows without a number, or with NaN or an infinite number."""
         return Restriction(f"{self._column} IS NULL OR NOT ({self._is_finite})")
 
 
@@ -215,12 +210,12 @@ def _now(dialect: SqlDialect, session: ReadSession) -> int:
 
 
 def _text(moment: datetime) -> str:
-    # Not strftime: its years before 1000 have fewer than four digits.
+    # strftime is not used, because it writes years before 1000 with fewer than four digits.
     return moment.replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def _plain(kind: str) -> str:
-    """Return a type's name in lower case without its precision."""
+    """Return the name of a type in lower case, without its precision."""
     words = kind.lower()
     start, end = words.find("("), words.find(")")
     return words if start < 0 else (words[:start] + words[end + 1 :]).strip()

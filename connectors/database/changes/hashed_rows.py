@@ -1,7 +1,7 @@
-"""Rows with the hash that the server computes of each, and the sweep: the keys of all rows, compared with the row index.
+"""Rows with a hash that the server computes, and the sweep, which compares the keys of all rows with the row index.
 
-The sweep finds removed rows and changed keys. If the method does not find every written row, the server also hashes each row, and
-the rows with another hash are read by their keys. So an unchanged table of long rows moves few bytes.
+The sweep finds removed rows and changed keys. If the method may miss written rows, the server also hashes each row,
+and the rows with a different hash are read by their keys. So the sweep of an unchanged table of long rows transfers few bytes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from connectors.database.port import PLACEHOLDER, Frame, ReadSession, ResultColu
 
 _HASH = "ingestd_row_hash"
 _MOST_READ = 5_000
-"""Maximum number of rows that are read by their keys; with more, everything is read."""
+"""The maximum number of rows that are read by their keys. If more rows differ, everything is read."""
 _MOST_REMOVED = 100_000
 _KEYS_IN_STATEMENT = 1_000
 
 
 class HashedRows(NamedTuple):
-    """What a reading reads."""
+    """The parameters of a reading: session, columns, row hash and method."""
 
     session: ReadSession
     columns: Sequence[ResultColumn]
     hashed: ResultColumn | None
-    """The column of the row hash; None if the server computes none."""
+    """The column of the row hash; None if the server computes no hash."""
     definition: str
-    """Identifies what the hashes depend on."""
+    """A digest of everything that the hashes depend on."""
     method: ChangeMethod
     restriction: Restriction | None
-    """The condition of the rows that may have changed; None: all."""
+    """The condition for the rows that may have changed; None: all rows."""
 
     @property
     def dialect(self) -> SqlDialect:
@@ -49,11 +49,11 @@ class HashedRows(NamedTuple):
 
     @property
     def with_hash(self) -> Sequence[ResultColumn]:
-        """The columns, with the column of the row hash."""
+        """The columns, and the column of the row hash if there is one."""
         return [*self.columns, self.hashed] if self.hashed is not None else self.columns
 
     def split(self, frame: Frame) -> tuple[Frame, pl.Series, pl.Series]:
-        """Return a frame without its hashes, the positions of its rows, and the hashes as bytes (null: unknown)."""
+        """Return a frame without its hash column, the positions of its rows, and the hashes as bytes (null: unknown)."""
         records = frame.records
         positions = positions_of(records, self.dialect.options.keys, first=1)
         if self.hashed is None:
@@ -67,7 +67,7 @@ class HashedRows(NamedTuple):
 
 
 def hash_column(dialect: SqlDialect, columns: Sequence[ResultColumn]) -> ResultColumn | None:
-    """Return the column with the hash of a row of ``columns``; None if the server computes none."""
+    """Return the column with the hash of a row of ``columns``; None if the server computes no hash."""
     expression = dialect.row_hash(columns)
     name = _HASH
     while name in {column.name for column in columns}:
@@ -76,12 +76,12 @@ def hash_column(dialect: SqlDialect, columns: Sequence[ResultColumn]) -> ResultC
 
 
 def decode(hashes: pl.Series) -> pl.Series:
-    """Return hashes in hexadecimal as bytes."""
+    """Convert hexadecimal hashes to bytes."""
     return hashes.str.decode("hex", strict=False)
 
 
 def select_rows(frame: Frame, mask: pl.Series) -> Frame:
-    """Return the rows of a frame where the mask is true."""
+    """Return the rows of a frame for which the mask is true."""
     if mask.all():
         return frame
     places = {place: row for row, place in enumerate(mask.arg_true().to_list())} if frame.faults else {}
@@ -90,16 +90,16 @@ def select_rows(frame: Frame, mask: pl.Series) -> Frame:
 
 
 class SweptKeys(NamedTuple):
-    """What the sweep found. ``removed``: positions. ``different``: the keys of rows with another hash, as columns of text."""
+    """The result of a sweep. ``removed``: positions. ``different``: keys of rows with a changed hash, as columns of text."""
 
     removed: tuple[str, ...]
     different: pl.DataFrame
 
 
 def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
-    """Compare the keys of all rows with the index, and the hashes if the method does not find every written row.
+    """Compare the keys of all rows with the index. Compare also the hashes if the method does not find every written row.
 
-    None if everything must be read: the index can't be used, a key is repeated or has no exact text, or too many rows differ.
+    Return None if everything must be read: the index can't be used, a key occurs twice or is inexact, or too many rows differ.
     """
     names, keys = rows.dialect.options.keys, rows.key_columns
     hashed = None if rows.method.finds_every_change else rows.hashed
@@ -109,7 +109,7 @@ def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
     for frame in rows.session.frames([*keys, hashed] if hashed is not None else keys, rows.dialect.source):
         is_usable = is_usable and index.is_valid and not frame.faults
         if not is_usable:
-            continue  # the next statement must wait for the end of this statement
+            continue  # read this result to its end, because no other statement can run before
         positions = positions_of(frame.records, names, first=1)
         index.add_listed(positions)
         if hashed is not None:
@@ -124,10 +124,7 @@ def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
 
 
 def read_keys(rows: HashedRows, keys: pl.DataFrame) -> Iterator[Frame]:
-    """Yield the rows with these keys.
-
-    The database may also return rows with other keys, if it compares text without regard to case.
-    """
+    """Yield the rows with these keys. The database may also return other rows, if it ignores the case of text."""
     row = f"({', '.join([PLACEHOLDER] * keys.width)})" if keys.width > 1 else PLACEHOLDER
     names = ", ".join(map(rows.dialect.quote, keys.columns))
     for page in keys.iter_slices(_KEYS_IN_STATEMENT):

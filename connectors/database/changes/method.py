@@ -1,4 +1,4 @@
-"""What every method of detecting changes provides."""
+"""The interface of the methods that detect changed rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ DEFAULT_LAG_SECONDS = 300.0
 
 
 class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
-    """What a method guarantees."""
+    """The guarantee of a method, in sentences for operators."""
 
     method: str
-    """Its name."""
+    """The name of the method."""
     sentence: str
     """Which changes a reading finds, and why."""
     improvement: str = ""
@@ -31,16 +31,16 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Restriction(NamedTuple):
-    """A condition of the rows that are read, as SQL, and the parameters of its placeholders."""
+    """The SQL condition for the rows to read, and the parameters of its placeholders."""
 
     condition: str
     parameters: tuple[Parameter, ...] = ()
 
 
 class ReadPlan(NamedTuple):
-    """The rows to read now, None for all, and the state after this reading.
+    """The restriction of the rows to read now (None: all rows), and the state after this reading.
 
-    ``sweep``: rows were removed since the last reading.
+    ``sweep``: a sweep is needed, because rows were removed since the last reading.
     """
 
     restriction: Restriction | None
@@ -52,11 +52,11 @@ class ChangeMethod(ABC):
     """A way to find the rows of the source of ``dialect`` that may have changed."""
 
     observes: ClassVar[bool] = False
-    """True if `observe` is needed, in a transaction that ends before the transaction of the rows begins."""
+    """True if `observe` must run in a separate transaction, which ends before the transaction of the rows begins."""
     finds_every_change: ClassVar[bool] = False
     """True if a reading of changes finds every row that was written, so that a sweep needs only the keys."""
     remembers: ClassVar[bool] = True
-    """False if every reading is whole and needs nothing of an earlier one."""
+    """False if every reading is whole and needs no state of an earlier reading."""
 
     def __init__(self, dialect: SqlDialect, guarantee: Guarantee) -> None:
         self.dialect = dialect
@@ -65,7 +65,7 @@ class ChangeMethod(ABC):
 
     @property
     def lag_seconds(self) -> float:
-        """How long a row may remain invisible, for methods that can't find it out."""
+        """How long a written row may remain invisible, for methods that can't observe running transactions."""
         return DEFAULT_LAG_SECONDS if self.options.lag_seconds is None else self.options.lag_seconds
 
     def release(self, session: ReadSession, state: State) -> None:  # noqa: B027 - most methods hold nothing on the server
@@ -81,16 +81,16 @@ class ChangeMethod(ABC):
 
     @abstractmethod
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:
-        """Return which rows to read in this session, after the reading that ended with ``state`` (None: there is none)."""
+        """Return the rows to read in this session. ``state``: the state after the last reading; None: there is none."""
 
     def version(self) -> object | None:
-        """Return a value that changes with every commit, read without a session; None if the database has no such value."""
+        """Return a value that changes with every commit, without a session; None if the database has no such value."""
         return None
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """Return the condition of rows with changes that only a sweep finds; None: there are no such rows."""
+        """Return the condition for rows with changes that only a sweep finds; None: there are no such rows."""
         return None
 
 
 MethodChooser: TypeAlias = Callable[[ReadSession, SqlDialect, Sequence[ResultColumn]], ChangeMethod]
-"""Chooses the method for a source of a server, with the columns of the source."""
+"""A function that chooses the method for a session, a dialect and the columns of the source."""

@@ -1,4 +1,4 @@
-"""The messages of pgoutput, version 1: the keys of changed rows. Values are ignored, because the table has them."""
+"""Parser for the keys of changed rows in messages of pgoutput, version 1. Other values are read from the table later."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Key: TypeAlias = tuple[str, ...]
 
 
 class UnreadableChange(Exception):
-    """A change does not show the key of its row: a part is missing, or the key is not published."""
+    """A message does not show the key of the changed row: a part is missing, or the key is not published."""
 
 
 class ChangedKeys(NamedTuple):
-    """``written``: keys of rows that were inserted or updated. ``removed``: keys that rows had before. May overlap."""
+    """Keys of changes. ``written``: of inserted or updated rows. ``removed``: old keys of rows. The two sets may overlap."""
 
     written: frozenset[Key]
     removed: frozenset[Key]
@@ -23,10 +23,10 @@ class ChangedKeys(NamedTuple):
 def changed_keys(messages: Iterable[bytes], key: Sequence[str], relations: frozenset[int]) -> ChangedKeys:
     """Return the keys in the messages of committed transactions.
 
-    ``key``: the names of the key's columns. ``relations``: the object ids of the table and its partitions; others are ignored.
+    ``key``: the names of the key columns. ``relations``: the object ids of the table and its partitions; no others are read.
 
     Raises:
-        UnreadableChange: the key of a changed row is not known.
+        UnreadableChange: a message does not show the key of a row.
     """
     written: set[Key] = set()
     removed: set[Key] = set()
@@ -88,7 +88,7 @@ class _Reader:
         return names
 
     def key(self, places: Sequence[int]) -> Key:
-        """Return the values of a tuple at ``places``."""
+        """Return the values of a tuple at the column indexes ``places``."""
         count, last, values = self.number(2), max(places), list[str | None]()
         for at in range(count):
             kind = self._take(1)

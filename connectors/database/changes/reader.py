@@ -1,15 +1,15 @@
 """The sequence of readings: whole readings and readings of changes, their cursor, and the sweep.
 
 The cursor holds the state of the method, a fingerprint of what is read, and the time of the last whole reading. The fingerprint
-covers the address, the query or table, the cursor column, the columns and the server. After a change of any of these the cursor
-means nothing, so everything is read.
+covers the address, the query or table, the cursor column, the columns and the server. If any of these changes, the cursor is
+not valid any more, so everything is read.
 
-A sweep compares the keys and the row hashes of the server with the row index. If the index can't be used, and every
-``whole_seconds``, it is a whole reading, which the intake compares with the mirror.
+A sweep compares the keys and the row hashes of the server with the row index. If the index can't be used, or ``whole_seconds``
+have passed, the sweep becomes a whole reading, which the intake compares with the mirror.
 
-While a backfill runs, each reading of changes also yields the rows of its next page, whether they are known or not. A whole
-reading that falls into this time yields only the page, and one whole reading follows the last page. Otherwise the whole table
-would be read for each page.
+While a backfill runs, each reading of changes also yields the rows of the next page, known rows included. If a whole reading is
+due during the backfill, only the next page is read. Otherwise the whole table would be read for each page. One whole reading
+follows the last page.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialec
 from ingestd.sdk import Cursor, SourceContext, counted
 
 _KEPT_SECONDS = 3600
-"""A cursor with an older state is stored again although nothing changed, so that a restart does not read more."""
+"""After this time the cursor is stored again, even if nothing changed, so that a restart need not read further back."""
 
 _PARTS: Mapping[str, str] = {
     "source": "the address, the table or query, or the cursor column and its settings",
@@ -75,7 +75,7 @@ class ReadRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Memory(NamedTuple):
-    """The newer state after the durable cursor of ``reading``. It is not stored, because no row was new."""
+    """The state after the last reading. It may be newer than the durable cursor of ``reading``, if no row was new."""
 
     reading: str
     state: State
@@ -83,7 +83,7 @@ class _Memory(NamedTuple):
 
 
 class _Begin(NamedTuple):
-    """Where a reading begins. ``version``: the version of a file. ``has_page``: the next page of ``backfill`` is read, too."""
+    """The start of a reading. ``version``: the file's version. ``has_page``: the next page of ``backfill`` is read, too."""
 
     token: Token | None
     memory: _Memory | None
@@ -97,9 +97,9 @@ class _Begin(NamedTuple):
 
 
 class ChangeReader:
-    """Reads a source again and again. It belongs to one thread, except `guarantee`, `notice` and `progress`.
+    """Reads a source repeatedly. Only one thread may use it, except the attributes `guarantee`, `notice` and `progress`.
 
-    ``open_session`` opens a session of a database with ``dialect``. ``choose`` replaces the choice of the method for a server.
+    ``open_session`` opens a session of a database with ``dialect``. ``choose`` selects the method; None: `choose_method`.
     """
 
     def __init__(
@@ -128,18 +128,18 @@ class ChangeReader:
         self.notice = ""
         """A sentence about rows with changes that only the sweep finds; empty if there are no such rows."""
         self.progress = ""
-        """A sentence about a backfill; empty if none runs."""
+        """A sentence about the running backfill; empty if no backfill runs."""
         self.is_backfilling = False
-        """True if the last reading was complete, and the next one reads another page of a backfill."""
+        """True if the last reading was complete, and the next reading is due at once because of a backfill."""
         self.is_paused = False
-        """True if a backfill waits; its position is kept."""
+        """True if a backfill must wait. The cursor keeps the progress of the backfill."""
 
     def reset(self) -> None:
-        """Have the next reading be whole."""
+        """Make the next reading whole."""
         self._forget, self._forgotten, self._carried = True, "", None
 
     def close(self) -> None:
-        """Close what is open between readings."""
+        """Close the files that stay open between readings."""
         self._index.close()
         if self._file is not None:
             self._file.close()
@@ -155,7 +155,7 @@ class ChangeReader:
             return self._choose(session, named_columns(session, self._dialect)).guarantee
 
     def read(self, cursor: Cursor | None) -> Iterator[ReadRows]:
-        """Yield the rows that may have changed since ``cursor``, or all of them; nothing if none has changed.
+        """Yield the rows that may have changed since ``cursor``, or all rows; nothing if no row has changed.
 
         Raises:
             SourceUnavailable: the database is not reachable now.
@@ -188,7 +188,7 @@ class ChangeReader:
         fingerprint = self._fingerprint(method, columns, session)
         state = self._state(token, fingerprint, begin.memory)
         step = method.follow(session, state, observation)
-        self.guarantee = method.guarantee  # the notice may say why this reading is whole
+        self.guarantee = method.guarantee
         is_only_page = False
         if begin.has_page and state is not None and step.restriction is None and not self._forget:
             is_only_page, step = True, ReadPlan(_NOTHING, state)
@@ -223,13 +223,10 @@ class ChangeReader:
         yield from self._all(rows, cursor_after, following)
 
     def _begin_reading(self, cursor: Cursor | None) -> _Begin:
-        """Return where the reading begins.
-
-        If a whole reading replaces a reading of changes while a backfill waits, the backfill keeps its position.
-        """
+        """Return the start of the reading. A waiting backfill is kept, also if a whole reading comes between its pages."""
         token = stored_token(cursor)
         if token is not None and self._forget and token["reading"] == self._forgotten:
-            self._forget = False  # the whole reading that was asked for is durable
+            self._forget = False  # the whole reading that `reset` requested is durable
         known = self._memory
         memory = known if token is not None and known and known.reading == token["reading"] else None
         backfill = stored_backfill(token, self._options.keys) if token is not None else self._carried
@@ -241,7 +238,7 @@ class ChangeReader:
         return _Begin(token, memory, version, backfill, has_page=backfill is not None and not self.is_paused)
 
     def _state(self, token: Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
-        """Return the state to continue from; None if there is none, or if it means nothing any more."""
+        """Return the state to continue from; None if there is no state, or if the fingerprint has changed."""
         if token is None:
             return None
         changed = [name for name in _PARTS if token["fingerprint"].get(name) != fingerprint[name]]
@@ -253,10 +250,7 @@ class ChangeReader:
         return state
 
     def _all(self, rows: HashedRows, cursor: Token, following: _Memory | None = None) -> Iterator[ReadRows]:
-        """Yield every row.
-
-        ``following``: the state to remember after the reading; None: nothing is remembered, and the row index keeps no row.
-        """
+        """Yield every row. Remember the state ``following`` afterwards; if it is None, the row index keeps no row."""
         is_indexed = following is not None and rows.hashed is not None and bool(rows.dialect.options.keys)
         if is_indexed:
             self._index.begin_whole(rows.definition)
@@ -279,7 +273,7 @@ class ChangeReader:
             yield replace(held, cursor=cursor, last=True)
 
     def _sweep(self, rows: HashedRows, since: Token) -> SweptKeys | None:
-        """Compare the keys with the row index; None if everything must be read."""
+        """Compare the keys with the row index. Return None if everything must be read."""
         can_compare = self._index.is_valid and self._finds_keys
         is_due = self._is_due(since, "whole", self._options.whole_seconds)
         return sweep_keys(rows, self._index) if can_compare and not is_due else None
@@ -290,7 +284,7 @@ class ChangeReader:
             where, parameters = restriction
             return rows.session.frames(rows.with_hash, rows.dialect.source, f"WHERE {where}", parameters)
         if swept is None:
-            raise ValueError("without a restriction every row is read")
+            raise ValueError("a reading of changes needs a restriction or a sweep")
         return read_keys(rows, swept.different)
 
     def _changes(
@@ -298,7 +292,7 @@ class ChangeReader:
     ) -> Iterator[ReadRows]:
         """Yield the next page of a backfill, and the rows that the index does not know.
 
-        Yields nothing if there are no such rows and the cursor is not old.
+        If there is no row to yield, yield an empty frame with the cursor if the cursor is old, else nothing.
         """
         backfill = begin.backfill if begin.has_page else None
         held = ReadRows(frame=rows.empty_frame(), whole=False)
@@ -319,7 +313,7 @@ class ChangeReader:
             mask = self._index.select_new(positions, hashes)
             found += int(mask.sum())
             if in_page is not None:
-                mask &= ~positions.is_in(in_page.implode())  # the page has the same rows of the same state
+                mask &= ~positions.is_in(in_page.implode())  # the page yielded these rows already, in the same state
             fresh = select_rows(read, mask)
             if not fresh.records.height:
                 continue
@@ -329,7 +323,7 @@ class ChangeReader:
             held = replace(held, frame=fresh)
         removed = swept.removed if swept is not None else None
         if swept is not None and not rows.method.finds_every_change and found < swept.different.height:
-            # The database does not find rows by the text of their keys, so the sweeps are whole from now on.
+            # The database can't find rows by the text of their keys, so sweeps are whole readings from now on.
             self._finds_keys, removed, cursor = False, None, {**cursor, "swept": token["swept"]}
         if found or paged or removed:
             self._index.end_changes(cursor["reading"], removed or ())
@@ -338,12 +332,12 @@ class ChangeReader:
         self._memory = _Memory(cursor["reading"], cursor["state"], begin.version if begin.is_unchanged else None)
         is_old = cursor["at"] - token["at"] >= _KEPT_SECONDS
         if found or backfill is not None or removed is not None or is_old:
-            # A whole reading follows the last page, because such readings found no changes.
+            # After a reading of only the last page, a whole reading must follow, because it did not look for changes.
             self.is_backfilling = backfill is not None and ("backfill" in cursor or rows.restriction is _NOTHING)
             yield replace(held, cursor=cursor, last=True, removed=removed)
 
     def _page(self, rows: HashedRows, backfill: Backfill) -> tuple[Iterator[Frame], Backfill]:
-        """Return the rows of the next page, and the position after it, which has no key after the last page."""
+        """Return the rows of the next page, and the backfill after this page; its ``after`` is None at the end."""
         if backfill.of is None:
             backfill = backfill._replace(
                 of=int(rows.session.scalar(f"SELECT count(*) FROM {rows.dialect.source}") or 0)
@@ -394,6 +388,6 @@ class ChangeReader:
 
 
 def _release(method: ChangeMethod, session: ReadSession, token: Token | None, memory: _Memory | None) -> None:
-    """Have the server release what it holds for the readings that are durable."""
+    """Let the server release what it holds for the readings that are durable."""
     if token is not None and token["fingerprint"].get("method") == type(method).__name__:
         method.release(session, memory.state if memory is not None else token["state"])

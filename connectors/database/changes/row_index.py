@@ -1,11 +1,11 @@
-"""Positions and hashes of the rows of the last reading, in a private SQLite file beside the state file.
+"""Positions and hashes of the rows of the last reading, in a private SQLite file in the same folder as the state file.
 
-The file only saves work. It names the reading that it holds, and is used only with the durable cursor of that reading. What a
-reading finds is stored as changes before the intake can store it, and becomes valid with the cursor of the reading. If the
-reading ends early, its rows count as unknown, because the intake may have stored some of them. So after a crash, with an old,
-foreign or missing file, rows are read again, and no change is missed.
+The file only saves work. It stores the id of its reading, and is used only with the durable cursor of this reading. A reading
+stores its rows as changes before the intake can store them. The changes become valid with the cursor of the reading. If the
+reading ends early, its rows count as unknown, because the intake may have stored some of them. So after a crash, or if the
+file is old, foreign or missing, rows are read again, and no change is missed.
 
-The memory is bounded: SQLite sorts in temporary files. A hash has 128 bits of SHA-256, so it identifies the text of a row.
+The memory is bounded, because SQLite sorts in temporary files. A hash has 128 bits of SHA-256, so it identifies a row's text.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ _Result = TypeVar("_Result")
 
 
 class RowIndex:
-    """The rows of one source. ``locate`` returns the path of the file; None: they are not kept after `close`.
+    """The index of the rows of one source. No method raises.
 
-    ``report`` writes a sentence for operators.
-
-    A file that can't be used is deleted. The index then knows nothing until the next whole reading; no method raises.
+    ``locate`` returns the path of the file; None: the index is not kept after `close`. ``report`` logs a sentence.
+    A file that can't be used is deleted. Then all rows are unknown until the next whole reading.
     """
 
     def __init__(self, locate: Callable[[], Path | None], report: Callable[[str], None]) -> None:
@@ -49,44 +48,44 @@ class RowIndex:
         self._report = report
         self._connection: sqlite3.Connection | None = None
         self.is_valid = False
-        """True if the index holds all rows of the reading that `begin` named, and the changes since."""
+        """True if the index holds all rows of the reading that `begin` named, and all changes after this reading."""
 
     def begin(self, reading: str, definition: str) -> None:
-        """Begin a reading after ``reading``, which is durable. ``definition``: what the hashes depend on."""
+        """Begin the reading after the durable reading ``reading``. ``definition``: see `HashedRows.definition`."""
         self.is_valid = False
         self.is_valid = self._attempt(lambda connection: _begin(connection, reading, definition), default=False)
 
     def select_new(self, positions: pl.Series, hashes: pl.Series) -> pl.Series:
-        """Return a mask that is true for rows with a position or a hash that is not known. ``hashes``: ``pl.Binary``."""
+        """Return a mask that is true for rows with an unknown position or hash. ``hashes``: a series of ``pl.Binary``."""
         everything = pl.repeat(value=True, n=positions.len(), dtype=pl.Boolean, eager=True)
         if not self.is_valid:
             return everything
         return self._attempt(lambda connection: _select_new(connection, positions, hashes), default=everything)
 
     def add_changes(self, positions: pl.Series, hashes: pl.Series) -> None:
-        """Store rows that are yielded next."""
+        """Store the positions and hashes of rows before they are yielded."""
         if self.is_valid and positions.len():
             rows = [(position, hash_, 0) for position, hash_ in zip(positions, hashes, strict=True)]
             self._attempt(lambda connection: _insert(connection, "change", rows), default=None)
 
     def begin_whole(self, definition: str) -> None:
-        """Begin a whole reading. Until it is complete, nothing is known."""
+        """Begin a whole reading. Until it is complete, all rows are unknown."""
         self.is_valid = False
         self.is_valid = self._attempt(lambda connection: _begin_whole(connection, definition), default=False)
 
     def add_listed(self, positions: pl.Series, hashes: pl.Series | None = None) -> None:
-        """Add rows of a whole reading, or positions of a sweep."""
+        """Add the rows of a whole reading, or the positions that a sweep listed."""
         if self.is_valid:
             rows = [*zip(positions, hashes if hashes is not None else [None] * positions.len(), strict=True)]
             self._attempt(lambda connection: _insert(connection, "temp.listed", rows), default=None)
 
     def end_whole(self, reading: str) -> None:
-        """Store the rows of a whole reading; they become valid with its cursor."""
+        """Store the rows of a whole reading. They become valid with the cursor of the reading."""
         if self.is_valid:
             self._attempt(lambda connection: _end_whole(connection, reading), default=None)
 
     def end_changes(self, reading: str, removed: Sequence[str] = ()) -> None:
-        """Complete a reading of changes, in which the rows at ``removed`` were missing."""
+        """Complete a reading of changes. ``removed``: the positions of missing rows."""
         if self.is_valid:
             self._attempt(lambda connection: _end_changes(connection, reading, removed), default=None)
 
@@ -95,7 +94,7 @@ class RowIndex:
         self._attempt(lambda connection: _clear(connection, "temp.listed"), default=None)
 
     def missing(self, most: int) -> list[str] | None:
-        """Return the known positions that the sweep has not listed; None: more than ``most``, or a position is repeated."""
+        """Return the known positions that the sweep did not list; None if more than ``most``, or if a position repeats."""
         if not self.is_valid:
             return None
         return self._attempt(lambda connection: _missing(connection, most), default=None)
@@ -108,7 +107,7 @@ class RowIndex:
         self._connection, self.is_valid = None, False
 
     def _attempt(self, work: Callable[[sqlite3.Connection], _Result], *, default: _Result) -> _Result:
-        """Perform ``work`` in a transaction; if the file can't be used, delete it and return ``default``."""
+        """Perform ``work`` in a transaction. If the file can't be used, delete the file and return ``default``."""
         try:
             connection = self._opened()
             connection.execute("BEGIN IMMEDIATE")
@@ -151,7 +150,7 @@ def _begin(connection: sqlite3.Connection, reading: str, definition: str) -> boo
         _apply(connection, is_whole=bool(is_whole))
         stored = reading
     elif stored == reading:
-        # The intake may have stored rows of a reading that ended early, so they are not known.
+        # The intake may have stored rows of a reading that ended early, so their hashes are unknown.
         connection.execute("UPDATE known SET hash = NULL WHERE position IN (SELECT position FROM change)")
         connection.execute("INSERT OR IGNORE INTO known SELECT position, NULL FROM change WHERE NOT removed")
     is_valid = bool(stored == reading)
@@ -198,7 +197,7 @@ def _begin_whole(connection: sqlite3.Connection, definition: str) -> bool:
 
 
 def _end_whole(connection: sqlite3.Connection, reading: str) -> None:
-    """Store the listed rows. If a position is repeated, nothing is stored, because a position then does not identify a row."""
+    """Store the listed rows; nothing if a position occurs twice, because positions then do not identify rows."""
     inserted = connection.execute(
         "INSERT OR IGNORE INTO whole SELECT position, hash FROM temp.listed ORDER BY position"
     )

@@ -1,13 +1,13 @@
-"""Rows of a PostgreSQL table by ``xmin``, the id of the transaction that wrote the row's present version.
+"""The method that finds changed rows of a PostgreSQL table by ``xmin``: the id of the transaction that wrote a row version.
 
-Every id below a snapshot's ``pg_snapshot_xmin`` belonged to a transaction that had ended before the snapshot, and every row
-that it left was visible. A row that becomes visible later has an id that is not below it. This includes ids of subtransactions,
-which are assigned after the id of their transaction, and prepared transactions. A transaction that has no id yet gets a higher
-one with its first write. ``pg_visible_in_snapshot`` is no substitute, because it does not know subtransactions.
+If an id is below a snapshot's ``pg_snapshot_xmin``, its transaction had ended before the snapshot, and all rows that the
+transaction wrote were visible. A row that becomes visible later has an id that is not below ``pg_snapshot_xmin``. This is also
+true for prepared transactions, and for subtransactions, because their ids are assigned after the id of the main transaction. A
+transaction without an id gets a higher id at its first write. ``pg_visible_in_snapshot`` can't replace this comparison, because
+it does not consider subtransactions.
 
-A row shows 32 bits of the id, also after it was frozen. ``age`` counts from the next id, so it stays correct when the ids wrap
-around, if the last reading is less than 2³¹ ids ago. Older versions with 32 bits in the window are read again, which changes no
-entry.
+A row shows 32 bits of the id, also after VACUUM froze the row. ``age`` counts back from the next id. So it stays correct when
+ids wrap around, if the last reading is less than 2³¹ ids ago. An old row with 32 bits that look recent is read again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from connectors.database.changes.method import ChangeMethod, Guarantee, Observat
 from connectors.database.port import ReadSession
 
 _WINDOW = (1 << 31) - (1 << 24)
-"""The number of transaction ids after which a row's age is ambiguous, with a reserve for ids that are assigned meanwhile."""
+"""The number of transaction ids after which a row's age is ambiguous, less a reserve for ids assigned during a reading."""
 
 RELATIONS = """
 WITH RECURSIVE tree(oid) AS (
@@ -37,8 +37,8 @@ FROM tree t JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_am a ON a.oid = c.rela
 """
 )
 
-# A new file of a relation (TRUNCATE, VACUUM FULL) and another set of partitions count, because they can change the table without
-# a new version of any row. So do labels of enumerations and expressions of defaults and of generated columns.
+# These facts include the files of the relations (TRUNCATE, VACUUM FULL) and the set of partitions, because a change of them can
+# change the table without new row versions. The same is true for enumeration labels, defaults and generated columns.
 _SERVER = (
     RELATIONS
     + """
@@ -83,7 +83,7 @@ class RowVersion(ChangeMethod):
         return session.scalar(_SERVER.format(table=literal(self.dialect.table))) or ""
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
-        """See `ChangeMethod.follow`. The ids and the rows belong to one snapshot."""
+        """See `ChangeMethod.follow`. The ids are read in the same snapshot as the rows."""
         now = json.loads(session.scalar(_SNAPSHOT) or "{}")
         following = {"xmin": now["xmin"]}
         if state is None:
@@ -96,10 +96,10 @@ class RowVersion(ChangeMethod):
 
 
 def is_suitable(session: ReadSession, table: str) -> bool:
-    """Return whether every row of a relation has a transaction id: tables, partitions and materialized views have one."""
+    """Return whether every row of a relation has a transaction id, as in tables, partitions and materialized views."""
     return session.scalar(_IS_SUITABLE.format(table=literal(table))) == "true"
 
 
 def literal(text: str) -> str:
-    """Return a text as SQL writes it."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

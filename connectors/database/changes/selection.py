@@ -1,4 +1,4 @@
-"""The choice of the method by the kind of the source, with its guarantee."""
+"""Chooses the method and its guarantee by the kind of the source."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def choose_method(session: ReadSession, dialect: SqlDialect, columns: Sequence[R
     """Return the method for the source of ``dialect``, which has ``columns``.
 
     Raises:
-        SourceBroken: there is no such cursor column, or it holds neither times nor numbers.
+        SourceBroken: the cursor column is missing, or holds neither times nor numbers.
     """
     method = _choose(session, dialect, columns)
     return choose_slot(session, dialect, method) if dialect.options.slot is not None else method
@@ -94,7 +94,7 @@ def _by_time(session: ReadSession, dialect: SqlDialect, kind: str) -> ChangeMeth
             " write an offset such as +01:00."
         )
     clock = ColumnClock(dialect, kind, zone)
-    local = f" It is taken as local time of {zone} (cursor_timezone)." if is_local else ""
+    local = f" Its values are taken as local time of {zone} (cursor_timezone)." if is_local else ""
     if dialect.name == "postgresql":
         view, list_running = "pg_locks", observe_postgresql
         problem = None
@@ -105,13 +105,13 @@ def _by_time(session: ReadSession, dialect: SqlDialect, kind: str) -> ChangeMeth
         problem = _innodb_problem(session)
     if problem is not None:
         return TimeLag(dialect, _lag(options, problem, local), clock)
-    better = "Read a table instead of a view or query: no column is then needed."
+    better = "Read a table instead of a view or query: then no cursor column is needed."
     guarantee = Guarantee(
         method="ended transactions",
         sentence=(
             f"Each reading finds every row with a {options.cursor} that the server's clock sets at each write,"
-            " however late it is committed: rows are read from a moment on; every transaction that was then listed in"
-            f" {view} has ended since.{local} Deleted rows and rows with an earlier {options.cursor} are found by the sweep."
+            f" however late it is committed. Rows are read from a moment on: all transactions that {view} listed at that"
+            f" moment have ended.{local} Deleted rows and rows with an earlier {options.cursor} are found by the sweep."
         ),
         improvement=better if dialect.name == "postgresql" else "",
     )
@@ -119,9 +119,9 @@ def _by_time(session: ReadSession, dialect: SqlDialect, kind: str) -> ChangeMeth
 
 
 def _innodb_problem(session: ReadSession) -> str | None:
-    """Return why the running transactions can't be listed, with the remedy (empty: there is none); None if they can."""
+    """Return None if the running transactions can be listed; else advice on how to list them (empty: there is none)."""
     if "mariadb" not in str(session.scalar("SELECT VERSION()")).lower():
-        return ""  # statements have no id in MySQL's list
+        return ""  # the process list of MySQL has no statement ids, which `_INNODB` needs
     if session.scalar(_MAY_LIST) == "0":
         return "GRANT PROCESS ON *.* to this user: the running transactions can then be listed, and no lag is needed."
     if session.scalar(_IS_REPLICA) != "0":
@@ -141,10 +141,7 @@ def _lag(options: DatabaseOptions, improvement: str, local: str = "") -> Guarant
 
 
 def _delayed(options: DatabaseOptions, method: str, beginning: str, improvement: str) -> Guarantee:
-    """Return the guarantee of a method that can't know whether a row will still appear.
-
-    ``beginning``: the first words of the sentence about the lag.
-    """
+    """Return the guarantee of a method with a lag. ``beginning``: the event at which the lag starts, as part of a sentence."""
     lag = DEFAULT_LAG_SECONDS if options.lag_seconds is None else options.lag_seconds
     return Guarantee(
         method=method,

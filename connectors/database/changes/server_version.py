@@ -1,10 +1,10 @@
-"""Rows of SQL Server by a ``rowversion`` column, and rows of an Oracle table by ``ORA_ROWSCN``.
+"""Methods that find changed rows of SQL Server by a ``rowversion`` column, and of an Oracle table by ``ORA_ROWSCN``.
 
 SQL Server assigns a row version when a row is written. ``min_active_rowversion()`` is the lowest row version of an open
 transaction. So every row with a lower row version is committed and visible.
 
-Oracle's ``ORA_ROWSCN`` is the system change number (SCN) of the last commit of a row's block, or a later SCN. A lag covers
-commits that the server records later.
+Oracle's ``ORA_ROWSCN`` is the system change number (SCN) of the last commit to the block of the row, or a later SCN. A lag
+covers commits that the server records late.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connectors.database.port import ReadSession
 from ingestd.sdk import SourceBroken
 
 ROW_VERSION_TYPE = "timestamp"
-"""SQL Server's name of the type ``rowversion``."""
+"""The name that SQL Server reports for the type ``rowversion``."""
 
 MIN_ACTIVE = "SELECT CONVERT(varchar(20), CONVERT(bigint, min_active_rowversion()))"
 SQLSERVER_IDENTITY = (
@@ -42,10 +42,10 @@ MIN_ACTIVE_GUARANTEE = Guarantee(
 
 
 class ActiveRowVersion(ChangeMethod):
-    """Reads the rows from the lowest row version on that an open transaction had at the last reading.
+    """Reads the rows that are not below the bound: the lowest row version of an open transaction at the last reading.
 
-    The bound is observed before the transaction of the rows begins: a row version below it belongs to a transaction that ended
-    before, so the rows of this reading include it.
+    The bound is observed before the transaction of the rows begins. A row version below the bound belongs to an ended
+    transaction, so this reading sees the row.
     """
 
     observes: ClassVar[bool] = True
@@ -62,14 +62,14 @@ class ActiveRowVersion(ChangeMethod):
         """See `ChangeMethod.follow`."""
         now = int(observation["active"])
         following = {"active": now}
-        if state is None or int(state["active"]) > now:  # a server that was restored to an earlier state
+        if state is None or int(state["active"]) > now:  # a lower number: the server was restored to an earlier state
             return ReadPlan(None, following)
         column = self.dialect.quote(self.options.cursor or "")
         return ReadPlan(Restriction(f"{column} >= CONVERT(binary(8), CONVERT(bigint, {state['active']}))"), following)
 
 
 class RowChangeNumber(ChangeMethod):
-    """Reads the rows of an Oracle table with a change number that was assigned after the begin of the lag."""
+    """Reads the rows of an Oracle table with a change number at or above the bound, a number that is older than the lag."""
 
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""

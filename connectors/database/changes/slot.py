@@ -1,10 +1,10 @@
-"""Rows of a PostgreSQL table by a logical replication slot, which holds the keys of all committed changes.
+"""The method that finds changed rows of a PostgreSQL table by a logical replication slot, which holds the changed keys.
 
 The slot is read by SQL, in a transaction that ends before the transaction of the rows begins. So the rows are at least as new
-as the changes, with one exception: a transaction is in the log before other sessions see it. Changes of transactions that the
-first transaction did not see stay in the slot, and the next reading finds them again.
+as the changes, with one exception: a commit is in the log shortly before other sessions see its rows. Changes of transactions
+that the first transaction does not see yet stay in the slot, and the next reading finds them again.
 
-The slot is advanced at the next reading, to the end of the last one that is durable. Until then the server keeps the log.
+Each reading advances the slot to the end of the last durable reading. The server keeps the log after this location.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from connectors.database.options import DatabaseOptions
 from connectors.database.port import PLACEHOLDER, ReadSession, SqlDialect
 
 MOST_CHANGES = 10_000
-"""With more messages than this in the slot, a whole reading costs less than a reading by keys."""
+"""If the slot holds more messages, a whole reading costs less than a reading by keys."""
 _MOST_BYTES = 2048
-"""The number of bytes of a message that are fetched. If a key follows large values, it is not among these bytes, and everything
-is read."""
+"""The number of bytes of a message that are fetched. If these bytes do not include the key, because large values come before
+it, everything is read."""
 
-# A transaction id of 32 bits is completed with the epoch of the snapshot that it is compared with.
+# ``near`` adds the epoch of the snapshot to the 32 bits of a transaction id, so that the id can be compared with the snapshot.
 _CHANGES = """
 WITH changes AS MATERIALIZED (
   SELECT data, number, get_byte(data, 0) AS tag, xid::text::bigint AS xid
@@ -51,8 +51,8 @@ SELECT json_build_object(
 """
 
 
-# A snapshot's xmax follows the last transaction that has ended. Running transactions may have higher ids, and `age` counts from
-# the highest id.
+# The next transaction id. A snapshot's xmax is not sufficient: it follows the highest ended id, and running transactions may
+# have higher ids. ``age`` counts from the next id.
 _NEXT_ID = """
 SELECT (xmax + ((3 + age('3'::xid)::bigint - xmax) % (1::bigint << 32) + (1::bigint << 32)) % (1::bigint << 32))::text
 FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax) s
@@ -87,10 +87,7 @@ SELECT json_build_object(
 
 
 class SlotChanges(RowVersion):
-    """Reads the rows with the keys that the slot holds.
-
-    A removed row causes a sweep. Too many changes cause a whole reading.
-    """
+    """Reads the rows with the keys in the slot. A removed row causes a sweep. Too many changes cause a whole reading."""
 
     observes: ClassVar[bool] = True
 
@@ -100,7 +97,7 @@ class SlotChanges(RowVersion):
         self._slot = self.options.slot or ""
 
     def release(self, session: ReadSession, state: State) -> None:
-        """Advance the slot to the end of a durable reading, so that the server may remove the log before it."""
+        """Advance the slot to the end of a durable reading, so that the server may remove the older log."""
         if state.get("slot") == self._slot and "lsn" in state:
             self._advance(session, state["lsn"])
 
@@ -112,9 +109,9 @@ class SlotChanges(RowVersion):
         )
 
     def observe(self, session: ReadSession) -> Observation:
-        """Return the changes in the slot, and the place in the log up to which they are known.
+        """Return the changes in the slot, and the location in the log up to which they were read.
 
-        A slot with more unread log than ``slot_bytes`` is advanced, and its changes are not read.
+        If the slot has more unread log than ``slot_bytes``, advance the slot and return ``skipped`` instead of changes.
         """
         slot = literal(self._slot)
         end = session.scalar("SELECT pg_current_wal_flush_lsn()::text") or ""
@@ -163,10 +160,10 @@ class SlotChanges(RowVersion):
         return ReadPlan(self._restriction(keys.written), following, sweep=has_removed)
 
     def _restart(self, session: ReadSession, state: State | None, observation: Observation) -> int | None:
-        """Return the transaction id before which all transactions must have ended; None: the slot can be followed.
+        """Return the id below which all transactions must end before the slot can be used; None: it can be used now.
 
-        The log may have had skipped changes that the whole reading does not see yet. So the table is read whole until every
-        transaction of that time has ended.
+        Skipped log may hold changes that this whole reading does not see yet. So readings are whole until every transaction
+        that ran at the skip has ended.
         """
         if observation.get("skipped"):
             return int(session.scalar(_NEXT_ID) or "0")
@@ -174,7 +171,7 @@ class SlotChanges(RowVersion):
         return until if until is not None and observation["xmin"] < until else None
 
     def _has_all(self, session: ReadSession, keys: frozenset[Key]) -> bool:
-        """Return whether the table has rows with all keys: a removed row may have been inserted again."""
+        """Return whether the table has a row for each key, because a removed row may have been inserted again."""
         found = self._restriction(keys)
         rest = f"SELECT count(*) FROM {self.dialect.source} WHERE {found.condition}"
         return session.scalar(rest, found.parameters) == str(len(keys))
@@ -190,13 +187,13 @@ class SlotChanges(RowVersion):
 
 
 def _number(place: str) -> int:
-    """Return a place in the log, such as ``0/15A70D0``, as a number."""
+    """Return a location in the log, such as ``0/15A70D0``, as a number."""
     high, low = place.split("/")
     return (int(high, 16) << 32) + int(low, 16)
 
 
 def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod) -> ChangeMethod:
-    """Return the method of the slot. If the slot can't be used, return the method ``without`` it, with the reason."""
+    """Return the method of the slot. If the slot can't be used, return ``without``, the other method, with the reason."""
     options = dialect.options
     if session.scalar("SELECT pg_is_in_recovery()::text") == "true":
         problem, facts = "A standby has no slot: read from the primary", dict[str, Any]()
@@ -215,7 +212,7 @@ def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod
         return without
     retained = int(facts["slot"]["retained"])
     much = (
-        f"The slot retains {retained:,} bytes of the server's log, more than slot_bytes. If that much is unread, it is skipped,"
+        f"The slot retains {retained:,} bytes of the server's log, more than slot_bytes. If so much is unread, the log is skipped"
         " and the table is read whole. A transaction that is open for long retains log, too. max_slot_wal_keep_size limits it."
         if retained > options.slot_bytes
         else ""
@@ -224,7 +221,7 @@ def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod
         method="slot",
         sentence=(
             "Each reading finds every change, also removed rows and changed keys, because the slot holds the keys of all"
-            " committed changes. A removed row starts a sweep. The sweep remains."
+            " committed changes. A removed row starts a sweep. The regular sweeps remain."
         ),
         improvement=much,
     )
@@ -232,7 +229,7 @@ def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod
 
 
 def _problem(facts: dict[str, Any], options: DatabaseOptions) -> str:
-    """Return why the slot can't be used, and the remedy; empty if it can."""
+    """Return why the slot can't be used, and the remedy; empty if the slot can be used."""
     slot = facts["slot"] or {"plugin": "", "database": "", "wal_status": ""}
     is_own = slot["plugin"] == "pgoutput" and slot["database"] == facts["database"]
     publication = f"The publication {options.publication}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from connectors.database.port import ReadSession
 
-# The clock is the begin of this transaction, which is before the locks are read. A prepared transaction has no process.
+# The clock shows the start of this transaction, which is before the locks are read. A prepared transaction has no process.
 _POSTGRESQL = """
 SELECT json_build_object(
   'at', (extract(epoch FROM now()) * 1000000)::bigint,
@@ -25,8 +25,8 @@ FROM (
 ) l
 """
 
-# A statement fixes its time before its transaction is listed, and then may wait for a metadata lock: statements count, too. The
-# id of a transaction changes with its first write, so it is identified by its connection and begin.
+# A statement fixes its time, and may then wait for a metadata lock before its transaction is listed. So statements are listed,
+# too. A transaction's id changes with its first write, so its connection and start time identify the transaction.
 _INNODB = """
 SELECT JSON_OBJECT(
   'at', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
@@ -45,14 +45,14 @@ SELECT JSON_OBJECT(
 """
 _INNODB_SERVER = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)"
 _LIST_SECONDS = 0.12
-"""InnoDB lists its transactions anew only if no client has read the list for 0.1 s; until then it returns the same old list."""
+"""InnoDB makes a new list of transactions only if no client has read the list for 0.1 s; else it returns the old list."""
 _LIST_RETRIES = 4
 
 
 class _InnodbList:
-    """The transactions of one InnoDB server, for all readers of this process.
+    """The running transactions of one InnoDB server, listed once for all readers of this process.
 
-    If each reader had its own list, no reader would get a new list.
+    If each reader requested a list, their requests would prevent the server from making a new list.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class _InnodbList:
     def observe(self, session: ReadSession) -> Mapping[str, Any]:
         """Return a list that is younger than ``_LIST_SECONDS``.
 
-        If other clients read it all the time, return an old list that is marked as old.
+        If other clients read the server's list too often, return an old list with ``current`` False.
         """
         with self._lock:
             if self._found is not None and time.monotonic() - self._read < _LIST_SECONDS:
@@ -72,7 +72,7 @@ class _InnodbList:
             for _ in range(_LIST_RETRIES):
                 if found["current"]:
                     break
-                time.sleep(_LIST_SECONDS)  # the server gives no signal
+                time.sleep(_LIST_SECONDS)  # no signal shows that the server can make a new list
                 found = {**self._listed(session), "at": found["at"]}
             self._found = found if found["current"] else None
             return found
@@ -92,20 +92,20 @@ class _InnodbList:
 
 
 _LISTS: dict[str, _InnodbList] = {}
-"""The list of each server, which all readers of the process share."""
+"""The transaction list of each server."""
 
 
 def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
-    """Return the clock in microseconds since the epoch, and the running transactions; it needs no right.
+    """Return the clock in microseconds since the epoch, and the running transactions. This needs no privilege.
 
-    A list that is not ``current`` shows which transactions have ended, but not which transactions have begun.
+    A list that is not ``current`` may lack new transactions, but a transaction that is missing in it has ended.
     """
     found = json.loads(session.scalar(_POSTGRESQL) or "{}")
     return {**found, "at": int(found["at"]), "current": True}
 
 
 def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
-    """Return clock and running transactions of InnoDB; this needs the PROCESS privilege."""
+    """Return the clock and the running transactions of InnoDB. This needs the PROCESS privilege."""
     server = session.scalar(_INNODB_SERVER) or ""
     return _LISTS.setdefault(server, _InnodbList()).observe(session)
 
@@ -113,8 +113,8 @@ def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
 def remaining(before: Sequence[str], observation: Mapping[str, Any]) -> list[str]:
     """Return the transactions of ``before`` that may still run.
 
-    A transaction that is prepared loses its connection and gets another name. So if a transaction has vanished, it may be any
-    prepared transaction that runs now.
+    A prepared transaction has no connection, and therefore another name than before. So a transaction that is not listed any
+    more may be any of the prepared transactions.
     """
     running, detached = set(observation["running"]), set(observation["detached"])
     left = set(before) & running

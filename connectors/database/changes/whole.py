@@ -1,4 +1,4 @@
-"""Sources that are read whole: always, or when a SQLite file has changed."""
+"""Methods that read everything: at each reading, or when a SQLite file has changed."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class WholeReading(ChangeMethod):
 
 
 class DataVersion(WholeReading):
-    """Reads everything of a SQLite file if a commit happened.
+    """Reads a whole SQLite file after a commit.
 
-    It keeps a connection open, because only one connection can compare its own versions.
+    A connection stays open between readings, because values of ``data_version`` are comparable only within one connection.
     """
 
     remembers: ClassVar[bool] = True
@@ -52,9 +52,9 @@ class DataVersion(WholeReading):
         self._opened = 0
 
     def version(self) -> object | None:
-        """See `ChangeMethod.version`. None if the file can't be opened; the reading then reports why."""
+        """See `ChangeMethod.version`. Return None if the file can't be opened; the reading then reports the reason."""
         try:
-            status = os.stat(self._path)  # noqa: PTH116 - a file that is replaced has another number
+            status = os.stat(self._path)  # noqa: PTH116 - the inode number shows that the file was replaced
             if not stat.S_ISREG(status.st_mode):
                 self.close()
                 return None
@@ -63,7 +63,7 @@ class DataVersion(WholeReading):
                 address = f"file:{quote(str(self._path.absolute()))}?mode=ro"
                 self._connection = sqlite3.connect(address, uri=True, timeout=0, check_same_thread=False)
                 self._file, self._opened = (status.st_dev, status.st_ino), self._opened + 1
-            # A file that replaces this file may have the same number of commits, but has another time of its last write.
+            # A file that replaces this file in the same inode may have the same ``data_version``, but not the same ctime.
             return (self._opened, self._connection.execute("PRAGMA data_version").fetchone()[0], status.st_ctime_ns)
         except (OSError, sqlite3.Error):
             self.close()

@@ -11,10 +11,9 @@ _BSD = re.compile(rf"SHA256 \((?P<name>.+)\) = {_HEX}")
 
 
 def find_checksum(text: str, base: str) -> str | None:
-    """Return the SHA-256 of the file ``base``, in lower case, from the text of a sidecar.
+    """Return the SHA-256 of the file ``base``, in lower case, from the text of a sidecar; None if there is none.
 
-    The result is None if the sidecar has no SHA-256 for the file. The text is a hash alone, or lines of a hash and a name
-    (``sha256sum``, also with ``--tag``).
+    The text is only a hash, or lines with a hash and a name (as ``sha256sum`` writes them, also with ``--tag``).
     """
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     if len(lines) == 1 and (bare := _BARE.fullmatch(lines[0])):
@@ -25,6 +24,6 @@ def find_checksum(text: str, base: str) -> str | None:
 
 
 def parse_checksum_line(line: str) -> tuple[str, str]:
-    """Return the name on a line and its SHA-256 in lower case. The hash is empty if the line is a name alone."""
+    """Return the name and the SHA-256 (in lower case) of a line. The hash is empty if the line is only a name."""
     found = _LINE.fullmatch(line) or _BSD.fullmatch(line)
     return (found["name"], found["hex"].lower()) if found else (line, "")

@@ -1,4 +1,4 @@
-"""The rules `marker` and `sha256`: a companion beside a file shows that the file is complete, or which content it must have."""
+"""The rules `marker` and `sha256`: a companion file shows that a file is complete, or has the hash of its content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from connectors.directory.readiness.checksums import find_checksum
 from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 
 _COARSE_SECONDS = 2
-"""The times of some file systems are exact to two seconds."""
+"""Some file systems store times with a precision of two seconds."""
 _FIELDS = re.compile(r"\{(name|stem)\}")
 
 
@@ -28,8 +28,7 @@ def _check_template(template: str) -> str:
 
 
 CompanionName = Annotated[str, AfterValidator(_check_template)]
-"""The template of a companion's name, with ``{name}``, the file's whole name, or ``{stem}``, the name without its last
-suffix."""
+"""The template of a companion's name. ``{name}``: the file's whole name. ``{stem}``: the name without its last suffix."""
 
 
 def companion_name(template: str, base: str) -> str:
@@ -38,7 +37,7 @@ def companion_name(template: str, base: str) -> str:
 
 
 def is_companion_name(template: str, base: str) -> bool:
-    """Return True if ``base`` is the name of a companion of some file."""
+    """Return True if ``base`` is the name of a companion of any file."""
     return _compile(template).fullmatch(base) is not None
 
 
@@ -52,15 +51,12 @@ class CompanionRule(ReadinessRule):
         return (companion_name(self.name, base),)
 
     def is_companion(self, base: str) -> bool:
-        """Return True for every name of the companion's form."""
+        """Return True for every name that matches the template of the companion."""
         return is_companion_name(self.name, base)
 
 
 class Marker(CompanionRule):
-    """Another program creates a marker file once this file is complete.
-
-    The content of the marker does not matter.
-    """
+    """Another program creates a marker file when this file is complete. The content of the marker does not matter."""
 
     type: Literal["marker"] = "marker"
     name: CompanionName = Field(
@@ -72,7 +68,7 @@ class Marker(CompanionRule):
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait for a marker that is not older than the file. The time of a file from the future is not compared."""
+        """Wait for a marker that is not older than the file. If the file's time is in the future, no times are compared."""
         marker = companion_name(self.name, view.base)
         found = view.sibling(marker)
         if found is None:
@@ -89,7 +85,7 @@ class Marker(CompanionRule):
 
 
 class Sidecar(CompanionRule):
-    """The file's content has the SHA-256 that another file names: a hash alone, or lines of ``sha256sum``."""
+    """The file must have the SHA-256 that a sidecar file states. The sidecar is only a hash, or lines of ``sha256sum``."""
 
     type: Literal["sha256"] = "sha256"
     name: CompanionName = Field(
@@ -98,7 +94,7 @@ class Sidecar(CompanionRule):
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait for a sidecar with content. The file is invalid if the sidecar has another hash or no hash for it."""
+        """Wait for a sidecar with content. The file is invalid if the sidecar has a different hash or no hash for it."""
         sidecar = companion_name(self.name, view.base)
         found = view.sibling(sidecar)
         if found is None:

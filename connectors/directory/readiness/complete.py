@@ -1,4 +1,4 @@
-"""The rule `complete`: the file has the structure of its kind up to its end."""
+"""The rule `complete`: the file has the structure of its format up to the end."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ingestd.sdk.formats import check_count
 _ZIPPED = (".zip", ".xlsx", ".xlsm", ".xlsb", ".ods", ".reqifz")
 _MAGIC = {".parquet": b"PAR1", ".pq": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1", ".ipc": b"ARROW1"}
 _STREAM_BEGIN, _STREAM_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
-"""Of a stream of Arrow."""
+"""The first and last bytes of an Arrow stream."""
 _DOCUMENTS = (".json", ".xml", ".yaml", ".yml", ".toml", ".ini")
 
 
 class Complete(ReadinessRule):
-    """The file is not truncated, as far as its kind shows that.
+    """The file is not truncated, if its format permits a check.
 
-    Workbooks and zip files end with their directory, Parquet and Arrow with their footer. gz, bz2, xz and zst unpack
-    completely. JSON, XML, YAML, TOML and INI parse. CSV, NDJSON and fixed width have no recognisable end.
+    Workbooks and zip files must end with their directory, Parquet and Arrow with their footer. gz, bz2, xz and zst must unpack
+    completely. JSON, XML, YAML, TOML and INI must parse. CSV, NDJSON and fixed width have no recognisable end.
     """
 
     type: Literal["complete"] = "complete"
@@ -36,14 +36,14 @@ class Complete(ReadinessRule):
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait for the end of the file. Each content is examined once."""
+        """Wait until the file is complete. Each content is examined once."""
         if reason := view.cached("complete", lambda: _missing_end(view)):
             return NotReady(sentence=f"it is not complete: {reason}", at_most=self.give_up_seconds)
         return None
 
 
 def find_missing_end(file: BinaryIO, name: str, parse: Callable[[], None]) -> str:
-    """Return what shows that an open file is truncated; empty if nothing does.
+    """Return the evidence that an open file is truncated; empty if there is none.
 
     Raises:
         OSError: the file can't be read.

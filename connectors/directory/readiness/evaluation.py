@@ -1,4 +1,4 @@
-"""The evaluation of stable files by all rules: the ready files in order, and why the rest waits."""
+"""The evaluation of stable files by all rules: the ready files in order, and the reasons why other files wait."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from connectors.formats import Format
 
 
 class Readiness:
-    """Evaluates files by all of ``rules``.
+    """Evaluates files by all ``rules``. The state is in memory only; after a restart all files are evaluated again.
 
-    Kept in memory only; after a restart everything is evaluated again. ``now`` returns seconds since the epoch, ``elapsed``
-    returns monotonic seconds. ``format_for`` returns the format of a name.
+    ``now`` returns seconds since the epoch, ``elapsed`` returns monotonic seconds. ``format_for`` returns a name's format.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Readiness:
         return any(rule.is_companion(base) for rule in self._rules)
 
     def update(self, files: Mapping[str, Identity]) -> None:
-        """Record the files that the folder holds now, without companions."""
+        """Record the present files of the folder, without companions."""
         if not self._rules:
             return
         self._cache.forget_unused()
@@ -69,15 +68,14 @@ class Readiness:
         try:
             return list(rule.groups(files, self._folder, self._cache))
         except OSError:
-            return []  # the list disappeared or can't be read: its files have no group, and wait with that reason
+            return []  # the manifest disappeared or can't be read: its files have no group, and wait for a manifest
 
     def evaluate(
         self, stable: Collection[str], files: Mapping[str, Identity], *, is_done: Callable[[str], bool]
     ) -> list[str]:
-        """Return the names among ``stable`` that are ready or must be rejected.
+        """Return the names among ``stable`` that are ready or must be rejected, with the files of a group in sequence.
 
-        The files of a group follow one another. ``is_done`` returns True for a file that needs no reading, because it would
-        yield nothing new.
+        ``is_done`` returns True for a file that need not be read, because it would yield nothing new.
         """
         if not self._rules:
             return list(stable)
@@ -136,17 +134,17 @@ class Readiness:
         return None
 
     def rejection_reason(self, name: str) -> str:
-        """Return why the file must not be read as it is; empty if no rule rejects it."""
+        """Return why the file must not be read in its present state; empty if no rule rejects it."""
         verdict = self._verdicts.get(name)
         return verdict.sentence if isinstance(verdict, InvalidFile) else ""
 
     def waiting_reason(self, name: str) -> str:
-        """Return why the file waits, by its last evaluation; empty if it does not wait."""
+        """Return why the file waits according to its last evaluation; empty if it does not wait."""
         verdict = self._verdicts.get(name)
         return verdict.sentence if isinstance(verdict, NotReady) else ""
 
     def companions(self, name: str) -> list[str]:
-        """Return the paths of the files that are removed with the file, whether they exist or not."""
+        """Return the paths of the companions that are removed with the file. The companions may be missing."""
         folder, _, base = name.rpartition("/")
         return [
             f"{folder}/{companion}" if folder else companion
@@ -155,10 +153,7 @@ class Readiness:
         ]
 
     def group(self, name: str) -> Group | None:
-        """Return the group that has this file. The files of a group are read together or not at all.
-
-        The result is None if it has no group.
-        """
+        """Return the group of this file; None if it has no group. The files of a group are read together or not at all."""
         return self._groups.get(name)
 
 

@@ -1,4 +1,4 @@
-"""Groups: files that belong together and are read all or none, and the rules `manifest` and `parts`, which find them."""
+"""Groups of files that are read together or not at all, and the rules `manifest` and `parts`, which define groups."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that belong together, by their paths below the folder, in the order in which they are read.
+    """Files that belong together. ``members``: their paths below the folder, in the order in which they are read.
 
-    ``name`` is the name in sentences for users. ``incomplete``: why the group as a whole is not ready; empty if it is complete.
-    ``companion``: the path of a file that is removed with the last file of the group. ``hashes``: the SHA-256 that a member
-    must have.
+    ``name``: the name in messages. ``incomplete``: why the whole group is not ready; empty if it is complete. ``companion``:
+    the path of a file that is removed with the last file of the group. ``hashes``: the required SHA-256 by member.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     hashes: Mapping[str, str]
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Compare the hash of one member with the listed one."""
+        """Compare the hash of one member with the required hash."""
         wanted = self.hashes.get(view.name)
         if wanted and (actual := view.sha256()) != wanted:
             return InvalidFile(
@@ -56,11 +55,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupingRule(ReadinessRule):
-    """A rule by which files are read all or none."""
+    """A rule that defines groups of files, which are read together or not at all."""
 
     @abstractmethod
     def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
-        """Yield every group that has a file. No file is in two groups. ``files``: the files of the last scan, by name.
+        """Yield every group with at least one existing file. No file is in two groups. ``files``: the last scan, by name.
 
         Raises:
             OSError: the file that defines the groups can't be read now.
@@ -70,16 +69,16 @@ class GroupingRule(ReadinessRule):
     def ungrouped_reason(self, name: str) -> str:
         """Return why a file without a group waits."""
 
-    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:  # noqa: ARG002 - it evaluates groups
-        """Return None: the rule says nothing about a single file."""
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:  # noqa: ARG002 - the rule evaluates groups
+        """Return None, because the rule does not evaluate single files."""
         return None
 
 
 class Manifest(GroupingRule):
-    """A manifest lists files of its folder that are read all or none, in the order of the list.
+    """A manifest lists files of its folder, which are read together or not at all, in the order of the list.
 
     Each line names one file, and may have a hash, as `sha256sum` writes it. Lines that begin with # are comments. A file that
-    no list names waits for a list.
+    no manifest names waits for a manifest.
     """
 
     type: Literal["manifest"] = "manifest"
@@ -88,7 +87,7 @@ class Manifest(GroupingRule):
     )
 
     def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
-        """Yield one group for each manifest. If two manifests list a file, the later manifest counts."""
+        """Yield one group for each manifest. If two manifests list the same file, the newer manifest counts."""
         claimed: set[str] = set()
         for parent in sorted({parent_folder(name) for name in files}):
             found = folder.companions(parent, self.name)
@@ -124,7 +123,7 @@ def _read_manifest(name: str, text: str, files: Container[str], claimed: Contain
 
 
 class Parts(GroupingRule):
-    """Files with names that differ only in their part are read all or none, in the order of the parts."""
+    """Files with names that differ only in ``{part}`` are read together or not at all, in the order of ``parts``."""
 
     type: Literal["parts"] = "parts"
     name: str = Field(
@@ -149,10 +148,10 @@ class Parts(GroupingRule):
     def groups(
         self,
         files: Mapping[str, Identity],
-        folder: ScannedFolder,  # noqa: ARG002 - names decide
-        cache: ContentCache,  # noqa: ARG002 - names decide
+        folder: ScannedFolder,  # noqa: ARG002 - the names are sufficient
+        cache: ContentCache,  # noqa: ARG002 - the names are sufficient
     ) -> Iterable[Group]:
-        """Yield one group for each export that has a part."""
+        """Yield one group for each export with at least one existing part."""
         pattern = _compile(self.name, tuple(self.parts))
         found: set[str] = set()
         for name in files:
@@ -170,13 +169,13 @@ class Parts(GroupingRule):
             )
 
     def _export(self, match: re.Match[str]) -> str:
-        """Return the name with its fields filled in, and a NUL in place of the part."""
+        """Return the template with the values of its fields, and a NUL in place of the part."""
         return _FIELD.sub(lambda field: "\0" if field[1] == "part" else match[field[1]], self.name)
 
     def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """Return the sentence that the name does not match the group's parts.
+        """Return the sentence that the name does not have the form of a part.
 
-        A file must not be read as a complete export because of a typing mistake in its name.
+        Such a file waits, because a mistyped name must not make it a complete export of its own.
         """
         parts = ", ".join(self.parts)
         return f"its name does not have the form of the rule parts ({self.name} with one of {parts}); rename it"
@@ -192,5 +191,5 @@ def _compile(name: str, parts: tuple[str, ...]) -> re.Pattern[str]:
             patterns[-1] += f"(?P<part>{choices}){re.escape(text)}"
         else:
             patterns.append(f"(?P<{field}>.+?){re.escape(text)}")
-    # A field ends at the first occurrence of what follows it. The groups are atomic, so the time is linear.
+    # A field ends at the first occurrence of the text after the field. The groups are atomic, so the time is linear.
     return re.compile("".join([patterns[0], *(f"(?>{one})" for one in patterns[1:-1]), *patterns[1:][-1:]]), re.DOTALL)

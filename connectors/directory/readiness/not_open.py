@@ -14,9 +14,9 @@ from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady,
 class NotOpen(ReadinessRule):
     """No process on this machine has the file open for writing.
 
-    The rule requests a read lease, which the kernel refuses while any process has the file open for writing, and returns it at
-    once. Only the file's owner and root get leases. Otherwise the rule examines the open files of processes of its own
-    account. Neither detects a writer on another machine.
+    The rule requests a read lease and releases it immediately. The kernel refuses the lease while any process has the file open
+    for writing. Only the file's owner and root get leases. If no lease is granted, the rule examines the open files of the
+    processes that its account may examine. Neither method detects a writer on another machine.
     """
 
     type: Literal["not-open"] = "not-open"
@@ -29,7 +29,7 @@ class NotOpen(ReadinessRule):
 
 
 def find_writers(descriptor: int) -> str:
-    """Return the process that has an open file open for writing, for a sentence; empty if none is found."""
+    """Return the name of a process that has this file open for writing; empty if none is found."""
     has_lease = _request_lease(descriptor)
     if has_lease:
         return ""
@@ -41,7 +41,7 @@ def find_writers(descriptor: int) -> str:
 
 
 def _request_lease(descriptor: int) -> bool | None:
-    """Return True if a read lease is granted; None if this file system or this account can't have leases."""
+    """Return True if a read lease is granted, False if it is refused, None if leases are not possible here."""
     try:
         # Breaking a lease sends a signal that ends the process by default. SIGURG is ignored by default.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
@@ -55,14 +55,14 @@ def _request_lease(descriptor: int) -> bool | None:
 
 
 def _find_writing_process(file: tuple[int, int], proc: Path = Path("/proc")) -> str:
-    """Return the first writer that this account may examine, as ``python3 (process 4711)``."""
+    """Return the first writing process that this account may examine, such as ``python3 (process 4711)``; else empty."""
     for folder in proc.iterdir():
         if not folder.name.isdigit() or folder.name == str(os.getpid()):
             continue
         try:
             if any(_writes(folder, link.name, file) for link in (folder / "fd").iterdir()):
                 return f"{(folder / 'comm').read_text().strip()} (process {folder.name})"
-        except OSError:  # it belongs to another account, or has ended
+        except OSError:  # the process belongs to another account, or has ended
             continue
     return ""
 

@@ -1,4 +1,4 @@
-"""The readiness rule: settings, the evaluation of one stable file, and what the rule sees of it."""
+"""The readiness rule: its settings, the evaluation of one stable file, and the rule's view of the file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from connectors.option_types import ConnectorOptions
 T = TypeVar("T")
 
 TEXT_BYTES = 2**20
-"""The maximum number of bytes that are read of a sidecar or manifest. Real sidecars and manifests are smaller."""
+"""The maximum number of bytes that are read from a sidecar or manifest. Real sidecars and manifests are smaller."""
 
 
 class NotReady(msgspec.Struct, frozen=True, kw_only=True):
-    """The file is not ready; ``sentence`` says what it waits for.
+    """The file is not ready. ``sentence`` states what it waits for.
 
-    ``at_most``: seconds after which the file is read although it is not ready, so that the reading reports what is wrong.
+    ``at_most``: seconds after which the file is read although it is not ready, so that the reading reports the error.
     """
 
     sentence: str
@@ -32,42 +32,39 @@ class NotReady(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvalidFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file must not be read as it is. It is rejected with the sentence until it or a companion changes."""
+    """The file must not be read in its present state. It is rejected with the sentence until it or a companion changes."""
 
     sentence: str
 
 
 class ScannedFolder(Protocol):
-    """The access of the rules to a drop folder, in addition to its scan. Names are paths below the folder, with slashes."""
+    """The rules' access to a drop folder, in addition to the scan. Names are paths below the folder, with slashes."""
 
     def open_scanned(self, name: str, identity: Identity) -> AbstractContextManager[BinaryIO]:
-        """Return a context with a file as it was scanned, or a copy of it, open on disk at its start.
+        """Return a context with the open file, or with a local copy, at offset 0.
 
         Raises:
-            FileNotFoundError: it was removed, replaced or written to since the scan.
+            FileNotFoundError: the file was removed, replaced or written to after the scan.
         """
 
     def companion(self, name: str) -> Identity | None:
-        """Return the identity of a regular file that is no data file; None if there is none."""
+        """Return the identity of a regular file that is a companion; None if there is none."""
 
     def companions(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """Return the regular files with content in one sub-folder (empty: the folder itself) with names that match a glob."""
+        """Return the non-empty regular files with names that match a glob, in one sub-folder (empty: the folder itself)."""
 
     def text(self, name: str) -> str:
-        """Return the beginning of a small text file.
-
-        Bytes that are not UTF-8 are replaced, because no expected name has such bytes.
-        """
+        """Return the first `TEXT_BYTES` of a text file. Bytes that are not UTF-8 are replaced: no expected name has them."""
 
 
 class ContentCache(msgspec.Struct):
-    """Results about files, kept while the content is unchanged and the results are used."""
+    """Results about files. A result is kept while the content is unchanged and the result is requested in each scan."""
 
     _results: dict[str, tuple[Identity, dict[str, object]]] = msgspec.field(default_factory=dict)
     _used: set[str] = msgspec.field(default_factory=set)
 
     def get(self, name: str, identity: Identity, key: str, compute: Callable[[], T]) -> T:
-        """Return the result for this content; call ``compute`` if there is none yet."""
+        """Return the result for this content. Call ``compute`` if there is no result yet."""
         self._used.add(name)
         seen = self._results.get(name)
         if seen is None or not seen[0].has_same_content(identity):
@@ -83,7 +80,7 @@ class ContentCache(msgspec.Struct):
 
 
 class FileView(msgspec.Struct, frozen=True, kw_only=True):
-    """One file at one scan, as a rule sees it.
+    """The view of a rule of one file in one scan.
 
     ``name``: the path below the folder. ``now``: seconds since the epoch. ``format_for``: returns the format of a name.
     """
@@ -118,7 +115,7 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder.text(parent_folder(self.name) + base)
 
     def sha256(self) -> str:
-        """Return the hash of the whole content, computed once for each content."""
+        """Return the SHA-256 of the whole file, computed once for each content."""
         return self.cached("sha256", self._sha256)
 
     def _sha256(self) -> str:
@@ -131,12 +128,12 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parent_folder(name: str) -> str:
-    """Return the sub-folder in a path, with a slash at its end; empty for a file directly in the folder."""
+    """Return the sub-folder of a path, with a slash at the end; empty for a file directly in the folder."""
     return name[: name.rfind("/") + 1]
 
 
 class ReadinessRule(ConnectorOptions, ABC):
-    """A rule as configured. In a subclass, the default of ``type`` is the rule's name, and each setting is one field."""
+    """A configured rule. In a subclass, the default of ``type`` is the rule's name, and each setting is one field."""
 
     type: str
 

@@ -28,7 +28,7 @@ def _check_pattern(pattern: str) -> str:
 
 
 class Trailer(ReadinessRule):
-    """The file ends with a line that states the number of its records. That line is not a record."""
+    """The file ends with a trailer: a line that states the number of records and is not itself a record."""
 
     type: Literal["trailer"] = "trailer"
     pattern: Annotated[str, AfterValidator(_check_pattern)] = Field(
@@ -40,7 +40,7 @@ class Trailer(ReadinessRule):
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait for the line: without it the file is not complete. Another number makes the file invalid."""
+        """Wait for the trailer, without which the file is not complete. A wrong number makes the file invalid."""
         if packed_suffix(view.name):
             return InvalidFile(sentence=f"{view.name}: the rule trailer can't read a packed file. Drop it unpacked.")
         start, wanted = view.cached("trailer", lambda: self._read_trailer(view))
@@ -68,17 +68,14 @@ class Trailer(ReadinessRule):
         return start, int(found[1]) if found and found[1].isdecimal() else None
 
     def find_start(self, file: BinaryIO) -> int | None:
-        """Return the offset of the line in bytes; None if the file does not end with it.
-
-        After the call, the position in the file is 0.
-        """
+        """Return the offset of the trailer in bytes; None if the file has no trailer. Rewind the file to offset 0."""
         start, line = read_last_line(file)
         file.seek(0)
         return start if _compile(self.pattern).fullmatch(line) else None
 
 
 def read_last_line(file: BinaryIO) -> tuple[int, str]:
-    """Return the offset and the text of the last line that is not blank; only the end of a very long line."""
+    """Return the offset and the text of the last line that is not blank. A very long line is cut at its start."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _TAIL_BYTES))
     tail = file.read(_TAIL_BYTES).rstrip()

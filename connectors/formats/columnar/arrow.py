@@ -47,5 +47,5 @@ def _loader(arrow: ArrowFile, part: ArrowPart) -> Load:
 
 
 def _noted(chunks: Iterator[RecordChunk], arrow: ArrowFile) -> Iterator[RecordChunk]:
-    """Yield the chunks; each states if the end of a stream isn't marked."""
+    """Yield the chunks. If a stream has no end mark, each chunk has a notice about this."""
     return chunks if arrow.has_end else (replace(chunk, facts={NOTICE: _NO_END}) for chunk in chunks)

@@ -1,4 +1,4 @@
-"""An Arrow file or stream: its messages, and single batches of some columns as streams in memory that polars reads."""
+"""An Arrow file or stream: its messages, and in-memory streams with some of its batches and columns for polars."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         """The header as a table.
 
         Raises:
-            NotFlatbuffer: the message has none.
+            NotFlatbuffer: the message has no header.
         """
         found = Table.root(self.metadata).table(_HEADER)
         if found is None:
@@ -67,7 +67,7 @@ class ArrowPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArrowFile:
-    """The messages of an open file or stream, checked: a file has exactly those that its footer lists."""
+    """The checked messages of an open file or stream. A file has exactly the messages that its footer lists."""
 
     def __init__(self, file: BinaryIO) -> None:
         """Read the schema and the footer, and find the messages.
@@ -107,7 +107,7 @@ class ArrowFile:
         return message.kind if message is not None else 0
 
     def _of_footer(self) -> list[Message]:
-        """Return the schema and the messages that the footer lists; they must fill the file."""
+        """Return the schema and the messages that the footer lists. Together they must fill the file."""
         footer, end = self._footer()
         blocks = sorted((*_blocks(footer, _FOOTER_DICTIONARIES), *_blocks(footer, _FOOTER_BATCHES)))
         found = [self._schema_before(blocks[0][0] if blocks else end)]
@@ -132,7 +132,7 @@ class ArrowFile:
         try:
             [message] = self._from(_FILE_START, end)
         except (ArrowDamaged, NotFlatbuffer, ValueError):
-            # polars writes it without the length that the format demands.
+            # polars writes the schema without the length that the format demands.
             self._file.seek(_FILE_START)
             metadata, _, rest = self._file.read(min(end - _FILE_START, _METADATA_BYTES)).partition(_END[: _WORD.size])
             if rest.strip(b"\0"):
@@ -194,7 +194,7 @@ class ArrowFile:
         return int(_WORD.unpack(self._file.read(_WORD.size))[0]), at + _WORD.size
 
     def parts(self) -> Iterator[ArrowPart]:
-        """Yield the batches in their order, small ones together."""
+        """Yield the batches in order; consecutive small batches form one part."""
         if self._is_file:  # a file may have its dictionaries anywhere
             dictionaries = [one for one in self._messages if one.kind == _DICTIONARY]
             yield from _parts(dictionaries, [one for one in self._messages if one.kind == _BATCH])
@@ -212,7 +212,7 @@ class ArrowFile:
         yield from _parts(known, batches)
 
     def find_faults(self, part: ArrowPart) -> Iterator[tuple[int, str]]:
-        """Yield the number of each column that does not have a value for each row of its batch, with a clause about it."""
+        """Yield the number of each column that does not have one value for each row of a batch, and a clause about this."""
         for batch in part.batches:
             header = batch.header
             start, count = header.vector(_NODES, _PAIR)

@@ -31,8 +31,7 @@ _BUFFERS = {
     _NULL: 0,
     _RUNS: 0,
 }
-"""The number of buffers of a type, without the buffers of its children. Views have additional buffers, which each batch
-counts."""
+"""The number of buffers of a type, without the buffers of its children. Each batch states the additional buffers of views."""
 _VIEWS = (23, 24)
 _NO_TEXT = {
     _INTERVAL: "intervals",
@@ -70,7 +69,7 @@ def read_arrow_columns(schema: Table) -> Sequence[ArrowColumn]:
 
 
 def _column(field: Table, depth: int, number: Iterator[int]) -> ArrowColumn:
-    """``number``: counts the fields; in a damaged schema a field may be in several others."""
+    """Return a column. ``number`` counts the fields: in a damaged schema, several fields may have the same child."""
     if depth > _DEPTH or next(number) > _MOST_FIELDS:
         raise NotFlatbuffer
     kind, own = field.scalar(_TYPE, "<B"), field.table(_TYPE_TABLE)
@@ -114,7 +113,7 @@ def _leaf(field: Table, kind: int) -> Leaf:
 
 
 def stored_leaves(schema: Table) -> dict[str, Leaf]:
-    """Return the zones and durations of a Parquet file's columns, which only its Arrow schema has.
+    """Return the leaves of a Parquet file's columns with time zones or durations, which only its Arrow schema states.
 
     Raises:
         NotFlatbuffer: the schema is damaged.

@@ -1,4 +1,4 @@
-"""Reading tables of FlatBuffers, as far as Arrow needs it. Performs no I/O."""
+"""The reader of FlatBuffers tables, with the kinds of values that Arrow uses. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class NotFlatbuffer(Exception):
 
 
 class Table:
-    """A table in ``data``. Its fields are numbered from 0; an absent field has its default."""
+    """A table in ``data``. Its fields are numbered from 0; an absent field has a default value."""
 
     def __init__(self, data: bytes | bytearray, start: int) -> None:
         self._data = data
@@ -24,16 +24,16 @@ class Table:
         """Return the table that is the root of ``data``.
 
         Raises:
-            NotFlatbuffer: there is none.
+            NotFlatbuffer: ``data`` has no root table.
         """
         return cls(data, int(_unpacked(data, "<I", 0)))
 
     def number(self, kind: str, at: int) -> Any:
-        """Return the number of a format of `struct` at an offset."""
+        """Return the number at an offset. ``kind``: its format for `struct`."""
         return _unpacked(self._data, kind, at)
 
     def offset(self, field: int) -> int:
-        """Return the offset of a field's value; 0 if it is absent."""
+        """Return the offset of a field's value; 0 if the field is absent."""
         size = int(self.number("<H", self._fields))
         if 4 + 2 * field >= size:
             return 0
@@ -41,25 +41,25 @@ class Table:
         return self._start + found if found else 0
 
     def scalar(self, field: int, kind: str, default: int = 0) -> int:
-        """Return a number of a field."""
+        """Return the number in a field. ``kind``: its format for `struct`."""
         at = self.offset(field)
         return int(self.number(kind, at)) if at else default
 
     def table(self, field: int) -> Table | None:
-        """Return a table of a field."""
+        """Return the table in a field; None if the field is absent."""
         at = self.offset(field)
         return Table(self._data, at + int(self.number("<I", at))) if at else None
 
     def text(self, field: int) -> bytes:
-        """Return the bytes of a text; empty if it is absent."""
+        """Return the bytes of the text in a field; empty if the field is absent."""
         start, count = self.vector(field, 1)
         return bytes(self._data[start : start + count])
 
     def vector(self, field: int, size: int) -> tuple[int, int]:
-        """Return the offset of the first item of a vector, and the number of its items of ``size`` bytes.
+        """Return the offset of the first item of a vector, and the number of its items. ``size``: the bytes of an item.
 
         Raises:
-            NotFlatbuffer: it is longer than the data.
+            NotFlatbuffer: the vector is longer than the data.
         """
         at = self.offset(field)
         if not at:

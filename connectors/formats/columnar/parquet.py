@@ -1,6 +1,7 @@
 """The reader of Parquet files: some row groups at a time, with the number of rows checked against the footer.
 
-polars reads each part from memory and eagerly: its reading in the background ends early, without an error, if a worker panics.
+Each part is read from memory and in one call, because a background read of polars ends early, without an error, if a worker
+panics.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def read_parquet(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
 
 
 class _Part:
-    """Some row groups. A file in memory holds them with the columns that were requested last."""
+    """Row groups that are read together. Holds one in-memory Parquet file with the columns of the last request."""
 
     def __init__(self, parquet: ParquetFile, groups: Sequence[RowGroup]) -> None:
         self._parquet = parquet

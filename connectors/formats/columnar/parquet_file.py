@@ -1,4 +1,4 @@
-"""A Parquet file: its footer, and parts of it as small files in memory that polars reads."""
+"""A Parquet file: its footer, and parts of the file as small in-memory files for polars."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _CHUNKS, _TOTAL_BYTES, _GROUP_ROWS = 1, 2, 3
 _FILE_PATH, _CHUNK_OFFSET, _META, _CRYPTO = 1, 2, 3, 8
 _TYPE, _PATH, _VALUES, _COMPRESSED, _DATA_OFFSET, _DICTIONARY_OFFSET = 1, 3, 5, 7, 9, 11
 _META_KEPT = (1, 2, 3, 4, 5, 6, 7, 9, 11)
-"""The fields of a column chunk that polars needs. Statistics are left out: they may be damaged, and select no row."""
+"""The fields of a column chunk that polars needs. Statistics are left out: they may be damaged, and are not used."""
 _INT96, _FIXED = 3, 7
 _ARROW_SCHEMA, _ARROW_HEADER, _ARROW_HEAD = b"ARROW:schema", 2, 8
-"""The key of a message of Arrow in the metadata, the field of its header, and the bytes before it."""
+"""The metadata key of the message with Arrow's schema, the field of its header, and the number of bytes before the message."""
 
 
 class ParquetDamaged(Exception):
@@ -47,7 +47,7 @@ class ParquetDamaged(Exception):
 
 
 class ColumnChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The pages of a leaf in a row group, and the facts about them in the footer.
+    """The pages of a leaf in a row group, and the facts about these pages in the footer.
 
     ``fault``: why the pages can't be read, or empty.
     """
@@ -60,7 +60,7 @@ class ColumnChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """``rows``: the number of its rows. ``size``: the bytes of its values. ``chunks``: one for each leaf."""
+    """A row group. ``size``: the number of bytes of its values. ``chunks``: one chunk for each leaf."""
 
     rows: int
     size: int
@@ -68,7 +68,7 @@ class RowGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ParquetFile:
-    """The footer of an open file, checked: the numbers of rows agree, and each row group has a chunk for each leaf."""
+    """The checked footer of an open file: the counts of rows agree, and each row group has a chunk for each leaf."""
 
     def __init__(self, file: BinaryIO) -> None:
         """Read the footer.
@@ -158,7 +158,7 @@ class ParquetFile:
         return group.chunks[column.first : column.first + len(column.leaves)]
 
     def _copied(self, chunk: ColumnChunk, path: tuple[bytes, ...], out: bytearray) -> Fields:
-        """Append the pages of a chunk, and return the chunk at its new place."""
+        """Append the pages of a chunk to ``out``, and return the chunk with its new offsets."""
         shift = len(out) - chunk.start
         self._file.seek(chunk.start)
         out += self._file.read(chunk.size)
@@ -185,7 +185,7 @@ def _stored_leaves(metadata: Mapping[bytes, bytes]) -> Mapping[str, Leaf]:
 
 
 def _with_leaf(column: ParquetColumn, stored: Mapping[str, Leaf]) -> ParquetColumn:
-    """Return a column of one leaf with the type in ``stored``, if Arrow stores that type as the file's type."""
+    """Return the column with its leaf in ``stored``, if Arrow writes this kind of leaf as the column's type in Parquet."""
     leaf = stored.get(column.name, TYPED)
     if column.leaves != [TYPED] or leaf.kind != column.may_be:
         return column
@@ -201,7 +201,7 @@ def _row_group(fields: Fields, end: int) -> RowGroup:
 
 
 def _column_chunk(fields: Fields, end: int) -> ColumnChunk:
-    """``end``: where the pages of the file end."""
+    """Return a column chunk. ``end``: the offset at which the pages of the file end."""
     if _CRYPTO in fields or _META not in fields:
         return ColumnChunk(start=0, size=0, values=0, meta={}, fault="it is encrypted")
     meta: Fields = fields[_META][1]

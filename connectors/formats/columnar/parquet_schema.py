@@ -1,8 +1,8 @@
 """The schema of a Parquet file, rewritten so that polars reads it exactly. Performs no I/O.
 
-polars refuses a whole file for one annotation that it doesn't know, loses instants of INT96 after the year 2262, and panics at a
-repeated field without an annotation. So each column gets a schema element with the same bytes that polars reads as they are, and
-each of its leaves gets the `Leaf` that says how the text is made.
+polars rejects a whole file because of one unknown annotation, loses instants of INT96 after the year 2262, and panics at a
+repeated field without an annotation. So the elements of each column are replaced by elements that polars reads correctly from
+the same bytes. Each leaf of a column gets a `Leaf`, which says how its text is made.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ParquetColumn(_Node, kw_only=True):
 
 
 def read_columns(schema: Sequence[Fields]) -> Sequence[ParquetColumn]:
-    """Return the columns of the elements of a file's schema; the first element is the root.
+    """Return the columns of a file's schema. ``schema``: its elements, the root first.
 
     Raises:
         BadSchema: the elements are no tree.
@@ -86,7 +86,7 @@ def _may_be(element: Fields) -> str:
 
 
 def numbered(columns: Sequence[ParquetColumn]) -> list[Fields]:
-    """Return the elements of a schema with these columns, named by their index: a file may repeat a name."""
+    """Return the elements of a schema with these columns, named by their index because a file may repeat a name."""
     elements: list[Fields] = [{_NAME: (BINARY, b"schema"), _CHILDREN: (I32, len(columns))}]
     for index, column in enumerate(columns):
         head, *inner = column.elements
@@ -150,7 +150,7 @@ def _leaf(element: Fields) -> _Node:
 
 
 def _leaf_kind(element: Fields) -> tuple[Leaf, str]:
-    """Return how the text of a leaf is made, or the kind of its values if they have no text. May change the element."""
+    """Return the `Leaf` of an element, and the kind of its values if they have no text form. May change the element."""
     physical, converted, logical = _number(element, _TYPE), _number(element, _CONVERTED, -1), _logical(element)
     refusal = _NO_TEXT_LOGICAL.get(logical, "") or _NO_TEXT_CONVERTED.get(converted, "")
     if not refusal and _LOGICAL in element and logical not in _LOGICAL_KNOWN:

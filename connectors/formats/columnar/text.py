@@ -17,7 +17,7 @@ class Leaf(msgspec.Struct, frozen=True):
     """The kind of the values of a leaf, if their type in polars doesn't show it.
 
     ``kind``: ``uuid``, ``int96`` (an instant without a zone), ``decimal`` (``detail``: its scale), ``duration`` (``detail``: ms,
-    us or ns), ``zone`` (``detail``: the time zone of instants); empty: the type says it.
+    us or ns), ``zone`` (``detail``: the time zone of instants); empty: the type shows the kind.
     """
 
     kind: str = ""
@@ -30,9 +30,9 @@ _EPOCH_JULIAN_DAY = 2_440_588
 _DAY_NS = 86_400_000_000_000
 _PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAYS = 95_000_000
-"""Days before and after 1970 that have a text, up to the year 262,070."""
+"""Only dates within this number of days before or after 1970 have a text, up to the year 262,070."""
 _FLOAT16_END = 65_520
-"""A float16 can't hold numbers from this number on; they are infinite."""
+"""Numbers from this number on are infinite as a float16."""
 _NULL = pl.lit("null")
 
 
@@ -50,12 +50,12 @@ def columns_as_text(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def text_expression(name: str, kind: pl.DataType, leaves: Sequence[Leaf] = ()) -> pl.Expr:
-    """Return the text of a column. ``leaves``: the kinds of its leaves, in their order; empty: their types show the kinds.
+    """Return the text of a column. ``leaves``: the kinds of its leaves, in order; empty: their types show the kinds.
 
     A number has the fewest digits that read back as the same number, a decimal all digits of its scale. Dates and times follow
     ISO 8601, with the time zone if there is one. A duration is hours, minutes and seconds. A boolean is true or false.
-    Lists and structures are JSON, and a map is a list of objects with ``key`` and ``value``. In JSON everything but booleans and
-    finite numbers is text, also NaN and inf.
+    Lists and structures are JSON, and a map is a list of objects with ``key`` and ``value``. In JSON, booleans, integers and
+    finite floats keep their type; everything else is a JSON string, also NaN and inf.
 
     The text is null for a null, and for a value without a text form.
 
@@ -101,7 +101,7 @@ def _json_leaf(value: pl.Expr, kind: pl.DataType, leaf: Leaf) -> pl.Expr:
         return text
     if not leaf.kind and kind.is_float():
         return pl.when(value.is_finite()).then(text).otherwise(pl.concat_str(pl.lit('"'), text, pl.lit('"')))
-    # A struct of one field is written by a function of polars, because polars has no such function for a single text.
+    # polars can write only structs as JSON, so the text is written as a struct with one field.
     return pl.when(text.is_not_null()).then(
         pl.struct(text.alias("v")).struct.json_encode().str.strip_prefix('{"v":').str.strip_suffix("}")
     )
@@ -125,7 +125,7 @@ def _text(value: pl.Expr, kind: pl.DataType, leaf: Leaf) -> pl.Expr:
 
 
 def _temporal_text(value: pl.Expr, kind: pl.DataType, zone: str) -> pl.Expr:
-    """``zone``: the time zone of instants; empty: the time zone of their type."""
+    """Return the text of dates and times. ``zone``: the time zone of instants; empty: the time zone of their type."""
     match kind:
         case pl.Datetime():
             value = _within(value, _DAYS * 86_400 * _PER_SECOND[kind.time_unit])
@@ -139,7 +139,7 @@ def _temporal_text(value: pl.Expr, kind: pl.DataType, zone: str) -> pl.Expr:
 
 
 def _int96_text(value: pl.Expr, _: str) -> pl.Expr:
-    """Return the text of instants of INT96: nanoseconds of a day, and the number of the day."""
+    """Return the text of INT96 instants, which consist of the nanoseconds of a day and the number of the day."""
     nanoseconds = value.bin.slice(0, 8).bin.reinterpret(dtype=pl.Int64, endianness="little")
     day = value.bin.slice(8, 4).bin.reinterpret(dtype=pl.Int32, endianness="little").cast(pl.Int64) - _EPOCH_JULIAN_DAY
     date = _within(day + nanoseconds // _DAY_NS, _DAYS).cast(pl.Int32).cast(pl.Date).dt.to_string("%Y-%m-%d")
@@ -147,7 +147,7 @@ def _int96_text(value: pl.Expr, _: str) -> pl.Expr:
 
 
 def _within(value: pl.Expr, end: int, *, least: int | None = None) -> pl.Expr:
-    """Return the values from ``least`` (-``end``) up to below ``end``. Other values, which polars can't write, become null."""
+    """Return the values from ``least`` (None: -``end``) to below ``end``. Other values become null: polars can't write them."""
     number = value.to_physical()
     return pl.when(number.ge(-end if least is None else least) & number.lt(end)).then(value)
 
@@ -175,7 +175,7 @@ def _two_digits(number: pl.Expr) -> pl.Expr:
 
 
 def _each(value: pl.Expr, text: Callable[[Any], str]) -> pl.Expr:
-    """Return the text of each value that is not null, by a function."""
+    """Return ``text`` of each value; null stays null."""
     return value.map_batches(
         lambda values: pl.Series(values.name, [None if one is None else text(one) for one in values], dtype=pl.String),
         return_dtype=pl.String,
@@ -224,7 +224,7 @@ _MARKED: Mapping[str, Callable[[pl.Expr, str], pl.Expr]] = {
     "decimal": lambda value, scale: _each(value, lambda data: _decimal_text(data, int(scale))),
     "duration": _duration_text,
 }
-"""The texts of values that their type in polars doesn't describe, by the kind of their leaf."""
+"""By kind of leaf: the function that returns the text of values if their type in polars doesn't show the kind."""
 
 
 def _instance(kind: Any) -> pl.DataType:

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol: a structure as a dictionary of its fields by number, read and written. Performs no I/O."""
+"""Thrift's compact protocol: reads and writes a structure as a dictionary of fields by number. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_struct(data: bytes) -> Fields:
     """Return the structure that ``data`` begins with.
 
     Raises:
-        NotCompact: it ends early, is nested too deeply, or has an unknown type.
+        NotCompact: the structure ends early, is nested too deeply, or has an unknown type.
     """
     try:
         return _CompactReader(data).struct(0)

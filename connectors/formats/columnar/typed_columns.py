@@ -1,4 +1,4 @@
-"""What reading the typed columns of a file yields: chunks of text, and the columns that can't be read."""
+"""The typed columns of a file while it is read: chunks of text, and the columns that can't be read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ingestd.sdk import SourceBroken, UnreadableColumn
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
 ROWS = 50_000
-"""How many rows a chunk has, and how many rows of small parts of a file are read together."""
+"""The maximum number of rows in a chunk, and of rows in small parts of a file that are read together."""
 PART_BYTES = 64 * 2**20
 """The maximum number of bytes of values that are read at a time, if the file has parts of this size."""
 _REASON_CHARACTERS = 200
@@ -25,7 +25,7 @@ Load = Callable[[Sequence[int]], pl.DataFrame]
 def group_parts(items: Iterable[T], rows: Callable[[T], int], size: Callable[[T], int]) -> Iterator[list[T]]:
     """Yield consecutive parts of a file that are read together.
 
-    They have at most `ROWS` and `PART_BYTES`, or are a single part.
+    A group has at most `ROWS` and `PART_BYTES`, or is a single part.
     """
     group: list[T] = []
     group_rows = group_size = 0
@@ -67,11 +67,11 @@ class ColumnsRead:
                 self.refuse(number, "the file has several columns of this name")
 
     def refuse(self, number: int, reason: str) -> None:
-        """Leave a column out from here on. ``reason``: a clause."""
+        """Leave out a column in all further chunks. ``reason``: a clause."""
         self._refused.setdefault(number, reason)
 
     def read(self, load: Load, rows: int) -> Iterator[RecordChunk]:
-        """Yield the next rows as chunks. Columns that can't be read alone, or written as text, are refused.
+        """Yield the next rows as chunks. Refuse columns that can't be read, or can't be written as text.
 
         ``load`` returns the ``rows`` rows of some columns in the order of their numbers, or raises what polars raises.
 
@@ -101,7 +101,7 @@ class ColumnsRead:
                 return frame
 
     def _refuse_damaged(self, load: Load, rows: int, numbers: Sequence[int], error: BaseException) -> None:
-        """Refuse the columns that can't be read alone."""
+        """Read each column alone, and refuse the columns for which this fails."""
         if len(numbers) == 1:
             self.refuse(numbers[0], _clause(error))
             return
@@ -180,7 +180,7 @@ def _frame(load: Load, numbers: Sequence[int], rows: int) -> pl.DataFrame:
         frame = load(numbers)
     except OSError as error:
         if error.errno is not None:
-            raise  # the disk failed; polars reads from memory
+            raise  # the disk failed: an error of polars, which reads from memory, has no number
         raise ColumnsDamaged(f"it is damaged ({error})") from error
     if frame.height != rows:
         raise ColumnsDamaged(f"only {frame.height} of its {rows} values can be read")

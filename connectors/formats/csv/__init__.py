@@ -63,10 +63,10 @@ class Csv(Format):
         description="Whether the row below the header holds units. A mapping finds them as {units.COLUMN}.",
     )
     preamble: bool = Field(default=False, description=DESCRIPTION)
-    ragged: Literal["park", "fill"] = Field(
-        default="park",
+    ragged: Literal["reject", "fill"] = Field(
+        default="reject",
         description=(
-            "What happens to a row with too few fields: it is rejected (park), or read with its last fields absent (fill)."
+            "What happens to a row with too few fields: it is rejected (reject), or read with its last fields absent (fill)."
         ),
     )
     unnamed_columns: Unnamed = "number"

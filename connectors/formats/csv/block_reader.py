@@ -33,7 +33,7 @@ SMALL_BYTES = 4 * 1024
 
 
 class BlockReader:
-    """Reads the blocks after the header. ``read``: returns about a number of bytes of the text as UTF-8; nothing at the end."""
+    """Reads the blocks after the header. ``read``: returns about the given number of bytes of UTF-8 text; b"" at the end."""
 
     def __init__(
         self, read: Callable[[int], bytes], encoding: str, header: Header, layout: Layout, record_bytes: int
@@ -48,7 +48,7 @@ class BlockReader:
         self._record_bytes = record_bytes
 
     def chunks(self, buffer: bytes, location: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
-        """Yield the records from ``location``, where ``buffer`` begins, to the end of the file. Blocks have ``block_bytes``."""
+        """Yield the records from ``location``, where ``buffer`` begins, to the end of the file. Blocks: ``block_bytes``."""
         final = False
         while not final or buffer:
             if not final:
@@ -78,7 +78,7 @@ class BlockReader:
     ) -> RecordChunk | None:
         """Read a block of whole records by columns; return None if that could differ from the csv module.
 
-        ``lines``: the number of its lines, if known. In a result, each line is one record, and no record is rejected.
+        ``lines``: the number of lines, if known. In a returned chunk, each line is one record, and no record is rejected.
         """
         if len(block) > self._record_bytes:  # in a larger block a record might be too large
             return None
@@ -129,7 +129,7 @@ class BlockReader:
         )
 
     def _find_reject(self, record: bytes, fields: Sequence[str], row: int, *, is_last: bool) -> Reject | None:
-        """Return the reject of a record; None if it is valid. ``is_last``: the file ends with it."""
+        """Return the reject of a record; None if the record is valid. ``is_last``: the file ends with this record."""
         if len(record) > self._record_bytes:
             return self._reject_too_large(record, row, count_extra_lines(record))
         reason = ""
@@ -151,7 +151,7 @@ class BlockReader:
         return min(len(fields), len(self._names)) if self._fills else len(self._names)
 
     def skip_record(self, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:
-        """Reject a too large record, which begins with ``buffer``. Return the chunk, and what was read after the record."""
+        """Reject a too large record that begins with ``buffer``. Return the chunk, and the bytes that were read after it."""
         beginning = buffer[:SHOWN]
         scanner = RecordScanner(self._dialect)
         offset, lines = location.offset, 0

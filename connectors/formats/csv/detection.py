@@ -1,7 +1,7 @@
 """Detection of the dialect and the header of a CSV file by its first records. Performs no I/O.
 
-The first row is the header, unless most rows below it have more fields and would be rejected. Only then a later row is
-considered. Its fields must look like names, and a column below it must hold only numbers.
+The first row is the header, unless most rows below it have more fields and would be rejected. Only in this case, a later row
+can be the header. Its fields must look like names, and a column below it must hold only numbers.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ SampleRecord: TypeAlias = tuple[int, list[str]]
 
 
 def separator_line(beginning: bytes) -> tuple[str, int] | None:
-    """Return the delimiter that a first line such as ``sep=;`` states, and the length of the line.
-
-    None if there is no such line.
-    """
+    """Return the delimiter that a first line such as ``sep=;`` states, and the length of the line; None without such a line."""
     found = _SEPARATOR_LINE.match(beginning)
     return (found[1].decode(), found.end()) if found else None
 
@@ -61,7 +58,7 @@ def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: 
 def _share_alike(records: Sequence[list[str]], columns: int) -> float:
     """Return the share of records with ``columns`` fields.
 
-    If no record has them but most records have several fields, return a small number.
+    If no record has this number of fields, but most records have several fields, return a small number.
     """
     if not records:
         return 1.0

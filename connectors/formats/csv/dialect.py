@@ -13,10 +13,10 @@ _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """One ASCII character each; ``quote`` and ``comment`` are empty if the file has none.
+    """The special characters of a CSV file, one ASCII character each; ``quote`` and ``comment`` are empty if it has none.
 
-    Inside quotes, two quotes mean one. If a record can begin at a line, and the line begins with ``comment``, it counts as
-    blank. An empty ``delimiter`` has to be detected.
+    Inside quotes, two quotes mean one quote. A line that begins with ``comment`` counts as blank if it is not inside a record.
+    An empty ``delimiter`` has to be detected.
     """
 
     delimiter: str = ","
@@ -36,17 +36,17 @@ UNDETECTED = Dialect(delimiter="")
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Where the columns' names come from, and how records with another number of fields are treated.
 
-    ``header_row``: the first row number of the header; None: it is detected, and is one row. ``header_rows``: the number of
-    its rows. ``columns``: the names for a file without a header.
-    ``units_row``: the row below the header holds the columns' units. ``ragged``: how a record with too few fields is
-    treated; see `connectors.formats.csv.Csv`. ``preamble``: the rows above the header are facts.
+    ``header_row``: the first row number of the header; None: the header is detected, and has one row. ``header_rows``: the
+    number of header rows. ``columns``: the names for a file without a header. ``units_row``: the row below the header holds the
+    columns' units. ``ragged``: how a record with too few fields is treated; see `connectors.formats.csv.Csv`. ``preamble``: the
+    rows above the header are facts.
     """
 
     header_row: int | None = None
     header_rows: int = 1
     columns: tuple[str, ...] = ()
     units_row: bool = False
-    ragged: Literal["park", "fill"] = "park"
+    ragged: Literal["reject", "fill"] = "reject"
     naming: Naming = DEFAULT_NAMING
     preamble: bool = False
 
@@ -75,7 +75,7 @@ class RowWriter(msgspec.Struct, frozen=True, kw_only=True):
             if not quote:
                 yield field.replace(delimiter, " ").replace("\r", " ").replace("\n", " ")
                 continue
-            # A row that begins with the comment character would be a comment, and a row of one empty field a blank line.
+            # Without quotes, a row that begins with the comment character is a comment, and a row of one empty field is blank.
             odd = index == 0 and ((self.dialect.comment and field.startswith(self.dialect.comment)) or len(fields) == 1)
             if odd or any(mark in field for mark in (quote, delimiter, "\r", "\n")):
                 yield quote + field.replace(quote, quote * 2) + quote

@@ -4,11 +4,12 @@ A block is split at its quotes. In a *clean* block the pieces with even numbers 
 numbers inside; an escaped quote is an empty piece outside. The csv module reads the block in the same way under three
 conditions. The number of quotes is even. Every opening quote is at the start of a field. Every closing quote is before a comma,
 a line end or the end of the block. The proof is by induction from the left: outside quotes, a comma or a line feed always ends
-a field. So the pieces outside contain exactly the real commas and line ends. All places where polars could differ are counted
+a field. So the pieces outside contain exactly the real commas and line ends. All cases in which polars could differ are counted
 or excluded.
 
-Most blocks have no escaped quote. For such blocks a pattern proves the same, and the commas need not be counted: every byte is
-text of a field, a quote, a line end or a real comma, so the bytes of the text that polars returns give their number.
+Most blocks have no escaped quote. For such blocks a pattern proves the same, and the commas need not be counted. Every byte is
+text of a field, a quote, a line end or a real comma. So the number of bytes of text that polars returns gives the number of
+commas.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
-    """Return the offset after the last line feed outside quotes, if the quotes of the block are clean; 0: there is none."""
+    """Return the offset after the last line feed outside quotes, if the quotes of the block are clean; 0 if there is none."""
     end = buffer.rfind(b"\n")
     if not dialect.quote:
         return end + 1
@@ -56,7 +57,7 @@ def read_fast(
         return None
     if len(names) == 1 and (outside.startswith(b"\n") or b"\n\n" in outside):
         return None  # a blank line; with more columns, the count of commas shows it
-    rows = count_lines(block, 0, len(block)) if lines is None else lines  # none of them ends inside quotes
+    rows = count_lines(block, 0, len(block)) if lines is None else lines  # no line ends inside quotes
     delimiters = rows * (len(names) - 1)
     is_counted = is_plain or outside.count(dialect.delimiter.encode()) == delimiters
     if not (is_counted and is_utf8(block)):
@@ -92,7 +93,7 @@ def _is_plainly_quoted(block: bytes, dialect: Dialect) -> bool:
 
 @lru_cache(maxsize=64)
 def _plain_quotes(dialect: Dialect) -> re.Pattern[bytes]:
-    """Return the pattern of such a block. It never tries a byte twice."""
+    """Return the pattern of a plainly quoted block. A match never tries a byte twice."""
     quote, delimiter = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
     field = rb"(?<![^%s\n])%s[^%s\r\n]*+%s(?![^%s\r\n])" % (delimiter, quote, quote, quote, delimiter)
     return re.compile(rb"[^%s]*+(?:%s[^%s]*+)*+" % (quote, field, quote))

@@ -33,7 +33,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The header of a file.
 
     ``units``: by column name. ``row``: the header's row number; 0: there is no header. ``end``: where the first record starts.
-    ``rest``: the bytes that were read beyond that. ``preamble``: the facts in the rows above the header.
+    ``rest``: the bytes that were read after ``end``. ``preamble``: the facts in the rows above the header.
     """
 
     names: tuple[str, ...]
@@ -48,7 +48,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 def read_header(
     file: TextFile, name: str, *, dialect: Dialect, layout: Layout, block_bytes: int, record_bytes: int
 ) -> Header:
-    """Read the header of the file. ``name`` names it in errors.
+    """Read the header of a file. ``name`` names the file in errors.
 
     A delimiter that ``dialect`` lacks is detected.
 
@@ -64,7 +64,7 @@ def read_header(
             continue
         if buffer.startswith(_ZIP):
             raise SourceBroken(
-                f"{name} is a zip file or a workbook, and no CSV. Give its name the right end, such as .xlsx."
+                f"{name} is a zip file or a workbook, and no CSV. Give its name the right suffix, such as .xlsx."
             )
         hint = separator_line(buffer)
         chosen = dialect
@@ -102,7 +102,7 @@ def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[SampleRecor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CsvTop:
-    """The beginning of a file, read in one dialect. ``skipped``: the bytes of a line with the separator."""
+    """The beginning of a file, read in one dialect. ``skipped``: the length of a first line with the separator; else 0."""
 
     buffer: bytes
     final: bool
@@ -140,7 +140,7 @@ class _CsvTop:
         return replace(header, units=units if self.layout.units_row else {}, preamble=self._preamble(row_wanted, name))
 
     def _missing(self, rows: int) -> str:
-        """Return which row is missing after some rows of the header."""
+        """Return which row is missing if the header has only ``rows`` rows."""
         if rows < self.layout.header_rows:
             return f"the last of its {self.layout.header_rows} header rows (header_rows)"
         return "the row of units that should follow its header (units_row)"
@@ -151,7 +151,7 @@ class _CsvTop:
         return Header(names=names, row=row, dialect=self.dialect, end=location, rest=self.buffer[end:])
 
     def _preamble(self, header_row: int, name: str) -> Mapping[str, str]:
-        """Return the facts in the rows above the header; comments may hold some, too."""
+        """Return the facts in the rows above the header, also in comments."""
         if not self.layout.preamble:
             return {}
         whole = replace(self.dialect, comment="")
@@ -181,7 +181,7 @@ def _joined(head: Sequence[list[str]]) -> list[str]:
 
 
 def _validate_names(fields: list[str], file: str, layout: Layout, encoding: str) -> tuple[str, ...]:
-    """Return the fields as column names, if they are text, none is empty and no two are equal."""
+    """Return the fields as column names; raise `SourceBroken` if they are not text, or if `named_columns` rejects them."""
     if [escape_stray_bytes(name) for name in fields] != fields or any("\0" in name for name in fields):
         raise SourceBroken(
             f"{file}: the header row is not {encoding.upper()} text. Save the file as CSV UTF-8, or set encoding."

@@ -1,4 +1,4 @@
-"""The CSV reader: reads as Python's csv module, in bounded memory."""
+"""The CSV reader: reads the same records as Python's csv module, in bounded memory."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def read_csv(
 
     Parts that ``dialect`` and ``encoding`` leave open are detected. Values are the exact text of the file, including spaces; an
     empty cell is the empty text. A position is the row number as in a spreadsheet, from 1. A blank line has a number but is no
-    record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8. Records that don't fit are
-    rejected, and the other records are read.
+    record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8. Records that don't fit
+    the header are rejected, and the other records are read.
 
-    ``known``: the numbers of records of the sections that need not be read, by digest; None: the chunks have no sections. A
-    section has about ``section_bytes``.
+    ``known``: the number of records of each section that need not be read, by its digest; None: the chunks have no sections.
+    ``section_bytes``: the minimum size of a section.
 
     Raises:
         SourceBroken: the file is empty or its header can't name columns.

@@ -32,7 +32,7 @@ class RecordScanner:
         self._field_end = _field_end(dialect.delimiter)
 
     def feed(self, data: bytes) -> int | None:
-        """Return how many bytes of ``data`` belong to the record; None if it continues after them."""
+        """Return how many bytes of ``data`` belong to the record; None if the record continues after ``data``."""
         at = 0
         while at < len(data):
             match self.state:

@@ -1,14 +1,14 @@
-"""The sections of a CSV file: parts that begin and end between two lines, wherever rows are inserted or removed around them.
+"""The sections of a CSV file: parts of whole lines. If rows are inserted or removed, only the sections near these rows change.
 
-A section is compared by a digest of its bytes. A known section is skipped without parsing, because that gives the same result:
+A section is compared by a digest of its bytes. A known section is skipped without parsing, because this gives the same result:
 
-1. A section gets into `Section.digest` only if the file was read by columns there (`BlockReader.read_by_columns`). Then each
-   of its lines is exactly one record that is not rejected, and its last line ends outside quotes.
-2. A section is skipped only where a record begins. The csv module has no other state between two records, and reads the
-   same bytes from there as the same records. They end where the next record begins, so the next section starts there, too.
+1. A section has a digest (`Section.digest`) only if it was read by columns (`BlockReader.read_by_columns`). Then each of its
+   lines is exactly one record that is not rejected, and its last line ends outside quotes.
+2. A section is skipped only if a record begins at its start. Between two records the csv module has no other state, so it reads
+   the same bytes as the same records. The section ends with a record, so the next section also starts at a record.
 3. The digest covers everything else that decides the result: columns, dialect, layout, facts of the file, limits and versions.
 
-A section that starts inside a record, such as after a new quote, is never skipped. It is read together with what is before it.
+A section that starts inside a record, such as after a new quote, is never skipped. It is read together with the text before it.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from ingestd.sdk import Section
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
 SECTION_BYTES = 48 * 2**10
-"""The least number of bytes of a section, except the last one."""
+"""The minimum number of bytes of a section. Only the last section may be smaller."""
 
 _LINES = 16
-"""Beyond the minimum, one line in this number ends a section. The bytes of the line decide, so an edit moves few ends."""
+"""After the minimum, on average one in 16 lines ends a section. The bytes of the line decide, so an edit moves few ends."""
 
 _MOST = 4
-"""A section without such a line ends at this multiple of the minimum."""
+"""A section without such a line ends at this multiple of the minimum size."""
 
 _KNOWN_BYTES = 256 * 2**20
-"""A chunk is yielded after this number of known bytes, so that a reading can be stopped."""
+"""A chunk is yielded after this number of bytes in known sections, so that a reading can be stopped."""
 
 _SEEDS = (0, 1)
 _DIGEST = Struct("<8sQQ")
@@ -52,7 +52,7 @@ _DIGEST = Struct("<8sQQ")
 class _Block(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive sections: their bytes, and for each section its end in these bytes and its digest.
 
-    ``final``: the file ends after them.
+    ``final``: the file ends after these sections.
     """
 
     data: bytes
@@ -66,9 +66,9 @@ class _Block(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class SectionCutter:
-    """A text that is read in sections.
+    """Divides a text into sections.
 
-    ``rest``: the part that was read already. ``context``: what digests cover in addition to the bytes.
+    ``rest``: bytes that were read but are in no section yet. ``context``: what digests cover in addition to the bytes.
     """
 
     text: TextFile
@@ -86,7 +86,7 @@ class SectionCutter:
         return piece
 
     def unread(self, data: bytes) -> None:
-        """Put back bytes that were read; sections begin there again."""
+        """Put back bytes that were read. The next section begins with these bytes."""
         self.rest = data + self.rest
 
     def blocks(self) -> Iterator[_Block]:
@@ -118,19 +118,19 @@ class SectionCutter:
         if final:
             return len(data) if start < len(data) else None
         if len(data) - start > self.record_bytes + _MOST * self.section_bytes:
-            # The line is cut. The section is larger than a block that is read by columns, so it is never known.
+            # The line is cut. The section is too large to be read by columns, so it never becomes a known section.
             return (data.rfind(b"\n", start) + 1) or len(data)
         return None
 
     def _digests(self, data: bytes, ends: list[int]) -> list[bytes]:
-        # The hash that compares records, with two seeds: 128 bits.
+        # Two 64-bit hashes with different seeds: 128 bits.
         parts = pl.Series([data[start:end] for start, end in zip([0, *ends], ends, strict=False)], dtype=pl.Binary)
         hashes = [parts.hash(seed).to_list() for seed in _SEEDS]
         return [_DIGEST.pack(self.context, *pair) for pair in zip(*hashes, strict=True)]
 
 
 class SectionReader:
-    """Reads the records after the header, except the records of ``known`` sections, which are counted.
+    """Reads the records after the header. The records of ``known`` sections are only counted.
 
     ``known``: the number of records of each section, by its digest.
     """
@@ -158,7 +158,7 @@ class SectionReader:
         self._parsed_bytes = self._known_bytes = 0
 
     def chunks(self) -> Iterator[RecordChunk]:
-        """Yield the records, with the sections that hold them; known sections are among these."""
+        """Yield the records with their sections. The known sections between them are listed, too."""
         for block in self._cutter.blocks():
             self._read_block(block)
             # If many blocks have few new records, they are yielded as one chunk, because mapping a chunk has some overhead.
@@ -177,7 +177,7 @@ class SectionReader:
                 index += 1
                 continue
             end = index + 1
-            if self._left:  # twice as many bytes, because all of them are read again if the record continues
+            if self._left:  # add at least as many bytes as are left: if the record continues, all are read again
                 while end < count and block.ends[end - 1] - block.start(index) < len(self._left):
                     end += 1
             elif index >= one_by_one:
@@ -186,7 +186,7 @@ class SectionReader:
             if not self._left and self._read_by_columns(block, index, end):
                 index = end
             elif end - index > 1 and not self._left:
-                one_by_one = end  # most of them may still be read by columns
+                one_by_one = end  # most of these sections may still be read by columns
             elif self._read_tolerant(block, index, end):
                 index = end
             else:
@@ -212,7 +212,7 @@ class SectionReader:
         return True
 
     def _read_tolerant(self, block: _Block, index: int, end: int) -> bool:
-        """Read some sections record by record; if a too large record ends them, put back what follows it and return False."""
+        """Read some sections record by record. If a too large record is found, put back the bytes after it and return False."""
         final = block.final and end == len(block.ends)
         buffer = self._left + block.data[block.start(index) : block.ends[end - 1]]
         chunk = self._reader.read_tolerant(buffer, self._location, final=final)
@@ -254,7 +254,7 @@ class SectionReader:
 
 
 def digest_context(header: Header, layout: Layout, facts: Mapping[str, str], record_bytes: int) -> bytes:
-    """Return the context of the digests of a file's sections: everything except the bytes that decides their meaning."""
+    """Return the context of the digests of a file's sections: a hash of everything else that decides how bytes are read."""
     content = (header.names, header.dialect, layout, sorted(facts.items()), record_bytes, _versions())
     return hashlib.sha256(repr(content).encode(errors="surrogatepass")).digest()[:8]
 

@@ -57,7 +57,7 @@ def iter_records(buffer: bytes, *, final: bool, dialect: Dialect = COMMA) -> Ite
     A record that is cut by the end of the buffer is not yielded, unless ``final``.
     """
     if csv.field_size_limit() < sys.maxsize:
-        csv.field_size_limit(sys.maxsize)  # the limit applies to the record, not to one field
+        csv.field_size_limit(sys.maxsize)  # the reader limits whole records, not single fields
     lines = _CsvLines(buffer, final=final, comment=dialect.comment)
     start = 0
     if dialect.quote:
@@ -97,7 +97,7 @@ def count_extra_lines(record: bytes) -> int:
 
 
 def describe_extra_lines(record: bytes) -> str:
-    """Return the end of a sentence on the further lines that a record spans, which may be records; empty for one line."""
+    """Return the end of a sentence with the number of further lines that a record spans; empty for one line."""
     lines = count_extra_lines(record)
     return f"; it spans {counted(lines, 'more line')}" if lines else ""
 

@@ -46,7 +46,7 @@ class _Document(Format):
         if "\n\ufeff" in text:
             line = text.count("\n", 0, text.index("\n\ufeff")) + 2
             raise SourceBroken(
-                f"{name} has a byte order mark in line {line}, because another file was appended there. Drop each of them alone."
+                f"{name} has a byte order mark in line {line}, because another file was appended there. Drop each file alone."
             )
         try:
             record = flatten(type(self).parser(text), name, len(text))

@@ -14,7 +14,7 @@ _COLON = re.compile(":")
 
 
 def parse_ini(text: str) -> DocumentValue:
-    """Parse an INI file: a mapping for each section, beside the names before the first section.
+    """Parse an INI file: return the names before the first section, and a mapping for each section.
 
     A name ends at an equals sign, or at a colon before white space. In a line without an equals sign, it ends at any colon. A
     line that is indented more than the name above it continues its value. A name without a sign has no value. Nothing is
@@ -30,13 +30,13 @@ def parse_ini(text: str) -> DocumentValue:
 
 
 class _IniReader:
-    """What was read up to a line: the present section, and the name with a value that may continue."""
+    """The state of the parser after a line: the current section, and the name of the value that may continue."""
 
     def __init__(self) -> None:
         self._found: dict[str, DocumentValue] = {}
         self._names = self._found
         self._values: dict[str, list[str]] = {}
-        """The lines of the values of the present section, by name."""
+        """The lines of the values of the current section, by name."""
         self._name, self._indent = "", 0
 
     def add(self, line: str, number: int) -> None:
@@ -74,7 +74,7 @@ class _IniReader:
             )
 
     def _close(self) -> None:
-        """Add the values of the present section to its names."""
+        """Add the values of the current section to its names."""
         for name, lines in self._values.items():
             self._names[name] = "\n".join(lines).rstrip()
 
@@ -84,7 +84,7 @@ class _IniReader:
 
 
 def _split(line: str, number: int) -> tuple[str, str | None]:
-    """Return name and value of a line; the value is None if it has none."""
+    """Return name and value of a line; the value is None if the line has no sign."""
     sign = (_SIGN if "=" in line else _COLON).search(line)
     if sign is None:
         return line, None

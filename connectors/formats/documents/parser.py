@@ -1,7 +1,7 @@
 """The parsers of YAML and TOML, and the flat record of a document. The parser of INI is in `connectors.formats.documents.ini`.
 
-No value is interpreted: 0.10 stays 0.10, and no stays no. The work of both libraries is quadratic in the depth of the document,
-so a scan before them limits the depth.
+No value is interpreted: 0.10 stays 0.10, and no stays no. The time of both libraries is quadratic in the depth of the document,
+so the depth is checked before they run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ingestd.sdk import SourceBroken
 DocumentValue: TypeAlias = "str | Sequence[DocumentValue] | Mapping[str, DocumentValue] | None"
 
 MOST_FIELDS = 100_000
-"""The limit for the fields of a document, which aliases of aliases could exceed."""
+"""The limit for the fields of a document, because aliases of aliases can make a small text endless."""
 
 MOST_DEPTH = 100
 """The limit for brackets that are open in one line of YAML, and for the parts of a name of TOML."""
@@ -50,7 +50,7 @@ def parse_yaml(text: str) -> DocumentValue:
     """
     _check_brackets(text)
     yaml = YAML(typ="safe", pure=True)
-    yaml.composer.warn_double_anchors = False  # it is no mistake to define the name of an anchor again
+    yaml.composer.warn_double_anchors = False  # YAML permits to define an anchor again
     try:
         root = yaml.compose(text)
         return _NodeConverter().value(root) if root is not None else {}
@@ -59,9 +59,9 @@ def parse_yaml(text: str) -> DocumentValue:
 
 
 def _check_brackets(text: str) -> None:
-    """Check how many brackets are open in each line.
+    """Check that no line has too many open brackets.
 
-    Until a line ends, the parser keeps each bracket as the possible begin of a name.
+    Until a line ends, the parser keeps each bracket as the possible beginning of a name.
     """
     depth, line = 0, 1
     for found in _BRACKETS.finditer(text):
@@ -87,11 +87,11 @@ class _NodeConverter:
     def value(self, node: Node) -> DocumentValue:
         self._count += 1
         if self._count > MOST_FIELDS:
-            raise DocumentInvalid(f"has more than {MOST_FIELDS} values once its aliases are followed")
+            raise DocumentInvalid(f"it has more than {MOST_FIELDS} values after its aliases are resolved")
         if isinstance(node, ScalarNode):
             return None if node.tag == _NULL and node.style is None else str(node.value)
         if id(node) in self._open:
-            raise DocumentInvalid("has an alias that contains itself")
+            raise DocumentInvalid("it has an alias that contains itself")
         self._open.add(id(node))
         try:
             if isinstance(node, SequenceNode):
@@ -100,15 +100,15 @@ class _NodeConverter:
                 return self._mapping(node)
         finally:
             self._open.discard(id(node))
-        raise DocumentInvalid(f"has a {node.tag}, which is no value")
+        raise DocumentInvalid(f"it has a {node.tag}, which is no value")
 
     def _mapping(self, node: MappingNode) -> DocumentValue:
         found: dict[str, DocumentValue] = {}
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                raise DocumentInvalid(f"has a name that is no text (line {key.start_mark.line + 1})")
+                raise DocumentInvalid(f"it has a name that is no text (line {key.start_mark.line + 1})")
             if key.value in found:
-                raise DocumentInvalid(f"names {key.value!r} twice (line {key.start_mark.line + 1})")
+                raise DocumentInvalid(f"it names {key.value!r} twice (line {key.start_mark.line + 1})")
             found[str(key.value)] = self.value(value)
         return found
 

@@ -45,11 +45,11 @@ class Excel(IsolatedFormat):
         description="Whether the row below the header holds units. A mapping finds them as {units.COLUMN}.",
     )
     preamble: bool = Field(default=False, description=f"{DESCRIPTION} It needs header_row.")
-    errors: Literal["park", "missing"] = Field(
-        default="park",
+    errors: Literal["reject", "missing"] = Field(
+        default="reject",
         description=(
             "What happens to a row with an error such as #N/A, or with a formula that has no saved value. It is rejected"
-            " (park), or read without that cell (missing)."
+            " (reject), or read without that cell (missing)."
         ),
     )
     unnamed_columns: Unnamed = "number"

@@ -27,13 +27,13 @@ def read_xls_details(data: bytes, sheet: str) -> CellDetails:
     """Return the details of the sheet's cells. In this format the value of a formula is always saved.
 
     Raises:
-        WorkbookDamaged: xlrd can't read it.
+        WorkbookDamaged: xlrd can't read the workbook.
     """
     try:
         return _collect_cells(data, sheet, with_formats=True)
     except (
         _DAMAGED
-    ):  # maybe only the formats are damaged: without them all cells can be read, but midnights are not recognised
+    ):  # if only the formats are damaged, the cells can be read without formats, but midnights are not recognised
         try:
             return _collect_cells(data, sheet, with_formats=False)
         except _DAMAGED as error:

@@ -18,7 +18,7 @@ _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 
 _BREAKS = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
 _NO_TEXT = frozenset({f"{_OFFICE}annotation", f"{_TEXT}note"})
-_MOST_SPACES = 32_767  # of a cell
+_MOST_SPACES = 32_767  # the limit for a cell
 _TIME_OF_DAY = re.compile(r"PT(?:[01]\d|2[0-3])H[0-5]\dM[0-5]\d(?:\.\d+)?S")
 _DURATION = re.compile(
     r"(?P<sign>-?)P(?:(?P<days>\d{1,9})D)?(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?"
@@ -27,7 +27,7 @@ _DURATION = re.compile(
 
 
 def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
-    """Return the details of the sheet's cells. calamine reads its dates completely, but no tabs, line breaks or elapsed times."""
+    """Return the details of the sheet's cells. calamine reads all dates of ods, but no tabs, line breaks or elapsed times."""
     details = CellDetails()
     inside, row = False, 0
     with archive.open("content.xml") as content:
@@ -70,7 +70,7 @@ def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str]]:
 
 
 def _text(cell: Element) -> str | None:
-    """Return the text of a cell that calamine reads otherwise; None for other cells."""
+    """Return the text of a cell that calamine reads wrongly; None for other cells."""
     match cell.get(f"{_OFFICE}value-type"):
         case "time":
             return _elapsed(cell.get(f"{_OFFICE}time-value", ""))

@@ -126,7 +126,7 @@ def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
 
 
 def _is_worth_parsing(package: OpcPackage, part: str, formats: Mapping[str, DateFormat], *, since_1904: bool) -> bool:
-    """Return whether a sheet has errors, formulas, or dates that calamine shortens, which is rare."""
+    """Return whether a sheet has errors, formulas, or dates that calamine shortens. Most sheets have none."""
     marks = [rb"""\bt=["']e["']""", rb"<(?:\w+:)?f[\s/>]"]
     if with_time := [number for number, shown in formats.items() if shown.has_time or since_1904]:
         marks.append(rb"""\bs=["'](?:%s)["']""" % b"|".join(number.encode() for number in with_time))

@@ -22,9 +22,9 @@ from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_po
 _ROWS = 10_000
 _CELLS = 2_000_000
 _WHOLE = 10**16
-"""From here on, the shortest text of a double has an exponent."""
+"""From this number on, the shortest text of a double has an exponent."""
 _WHOLE_SHEET = Area()
-CORRECT = "Correct the cell in the workbook, or set 'errors: missing' to read its row without it."
+CORRECT = "Correct the cell in the workbook, or set 'errors: missing' to read the row without it."
 SAVE = "Open the workbook in its program and save it, because that stores the values of formulas."
 
 Cell = tuple[int, int]
@@ -39,9 +39,9 @@ _CalamineCell: TypeAlias = int | float | str | bool | time | date | datetime | t
 class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of a sheet is read, and how.
 
-    ``header_row``: where the header begins (None: the first row that is not empty). ``header_rows``: the number of its rows.
-    ``columns``: the names for a sheet without a header.
-    ``errors``: how a record with an error cell is treated. ``preamble``: the rows of the area above the header are facts.
+    ``header_row``: the first row of the header (None: the first row that is not empty). ``header_rows``: the number of header
+    rows. ``columns``: the names for a sheet without a header. ``errors``: how a record with an error cell is treated.
+    ``preamble``: the rows of the area above the header are facts.
     """
 
     area: Area = _WHOLE_SHEET
@@ -49,7 +49,7 @@ class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
     header_rows: int = 1
     columns: tuple[str, ...] = ()
     units_row: bool = False
-    errors: Literal["park", "missing"] = "park"
+    errors: Literal["reject", "missing"] = "reject"
     naming: Naming = DEFAULT_NAMING
     preamble: bool = False
 
@@ -113,7 +113,7 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
     spread = [_spread_merged(number, texts, merged, layout.area.left) for number, texts in head]
     joined = joined_names(spread)
     while joined and not joined[-1]:
-        joined.pop()  # columns after the last name, which may have formats
+        joined.pop()  # columns after the last name may have only formats
     if not any(joined):
         raise SourceBroken(f"{name}: the header row {first[0]} (header_row) is blank.")
     names = named_columns(joined, name, layout.naming)
@@ -151,7 +151,7 @@ def _chunks(
             fields: list[str | None] = [*texts[:width], *[""] * (width - len(texts))]
             unnamed.count(number, texts)
             if number - 1 in problems and (bad := _problems_in(problems[number - 1], width, layout.area.left)):
-                if layout.errors == "park":
+                if layout.errors == "reject":
                     rejects.append(_reject(number, top.names, fields, bad, layout.area.left))
                     continue
                 for at in bad:
@@ -192,7 +192,7 @@ class _UnnamedCells:
             f"{self.first} holds" if self.found == 1 else f"{self.found} cells, the first of them {self.first}, hold"
         )
         return {
-            NOTICE: f"{cells} a value after the last column that the header names; it is not read. Name the column."
+            NOTICE: f"{cells} a value after the last column that the header names. Such cells are not read. Name the column."
         }
 
 

@@ -58,7 +58,7 @@ def detect_kind(whole: io.BytesIO, name: str) -> Kind:
     """Return the kind of a workbook by its content: a name may be wrong, and an xls may hold a zip file.
 
     Raises:
-        SourceBroken: it is no workbook, needs a password, or exceeds the limit once unpacked.
+        SourceBroken: the file is no workbook, needs a password, or exceeds the limit after it is unpacked.
     """
     data = whole.getbuffer()
     head = bytes(data[:_HEAD_BYTES])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Hdf5(MeasurementFormat):
-    """An HDF5 file, also of MATLAB 7.3; each dataset, or each field of one with a compound type, is a channel."""
+    """An HDF5 file, also of MATLAB 7.3; each dataset, or each field of a dataset with a compound type, is a channel."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".hdf")
     needs: ClassVar[Mapping[str, str]] = {"h5py": "ingestd[hdf5]"}

@@ -35,14 +35,14 @@ _SHOWN = 10
 
 
 class _DatasetField(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a channel's samples: a dataset and, if it has a compound type, the fields that lead to the samples."""
+    """The location of a channel's samples: a dataset and, for a compound type, the fields that lead to the samples."""
 
     dataset: Any
     fields: tuple[str, ...]
 
 
 class Hdf5Recording(Recording):
-    """The datasets of an HDF5 file. The group of a channel is the path of its group; a compound dataset is a group, too."""
+    """The datasets of an HDF5 file. A channel's group is the path of its group in the file, or of its compound dataset."""
 
     def __init__(self, file: BinaryIO, name: str, select: str) -> None:
         self._file = h5py.File(file, "r", rdcc_nbytes=_CACHE_BYTES)
@@ -97,7 +97,7 @@ class Hdf5Recording(Recording):
 
 
 def selections(shape: Sequence[int], most: int) -> Iterator[tuple[int | slice, ...]]:
-    """Yield selections of at most ``most`` items that cover an array of this shape in its order."""
+    """Yield selections of at most ``most`` items that cover an array of this shape in the order of its items."""
     axis = next((axis for axis in range(len(shape)) if math.prod(shape[axis + 1 :]) <= most), len(shape) - 1)
     step = max(1, most // max(1, math.prod(shape[axis + 1 :])))
     for outer in np.ndindex(*shape[:axis]):
@@ -109,7 +109,7 @@ def _refuse_other_files(dataset: Any, path: str, name: str) -> None:
     """Check that a dataset has its samples in the file itself.
 
     Raises:
-        SourceBroken: it has them in others.
+        SourceBroken: the samples are in other files.
     """
     if dataset.external or dataset.is_virtual:
         raise SourceBroken(
@@ -120,7 +120,7 @@ def _refuse_other_files(dataset: Any, path: str, name: str) -> None:
 def _fields(
     kind: np.dtype[Any], names: tuple[str, ...], size: int
 ) -> Iterator[tuple[tuple[str, ...], np.dtype[Any], int]]:
-    """Yield the names that lead to each simple field of a type, its type, and how many samples it has in one item."""
+    """Yield for each simple field of a type: the names that lead to it, its type, and its number of samples in one item."""
     if kind.subdtype is not None:
         base, shape = kind.subdtype
         yield from _fields(base, names, size * math.prod(shape))
@@ -187,7 +187,7 @@ def _is_selected(path: str, select: str) -> bool:
 
 
 class _Hdf5Tree:
-    """Finds every object once by each of its paths.
+    """Finds every object, once for each of its paths.
 
     A group that contains itself is not entered again, and no other file is opened.
     """
@@ -227,9 +227,9 @@ class _Hdf5Tree:
     def _resolve(
         self, group: h5py.Group, member: str, path: str, depth: int
     ) -> h5py.Group | h5py.Dataset | h5py.Datatype | None:
-        """Return the kind of a member.
+        """Return the object of a member; None if the member leads to nothing or is not selected.
 
-        The library is not used, because it follows a soft link through a link to another file.
+        Soft links are not resolved by the library, because it would follow a link to another file.
         """
         if depth > _DEPTH:
             return None

@@ -22,8 +22,8 @@ class Json(Format):
         default="",
         description=(
             "The path to the array of records: names joined by dots, such as results.rows. Empty: the document is the array,"
-            " or is itself the only record. **/parts means the objects in members called parts at any depth, also in each"
-            " other, and **/* all objects that have the field id."
+            " or is itself the only record. **/parts means the objects in every member called parts, at any depth. **/*"
+            " means all objects that have the field id."
         ),
     )
     id: ItemId = ""

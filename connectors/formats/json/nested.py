@@ -1,4 +1,4 @@
-"""The reader of nested records in JSON: objects in members of one name, at any depth, also in each other."""
+"""The reader of nested records in JSON: objects in members of one name, at any depth, also inside other records."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def read_nested(
 ) -> Iterator[RecordChunk]:
     """Yield the objects in members called ``member`` as records, at least one chunk. See `connectors.formats.nested`.
 
-    With ``item_id``, an object around them that has this field is a record, too: the top of a tree. It must be the document, an
-    item of its array, or have such a member. ``member`` is ``*`` for all objects with the field ``item_id``. Positions are the
-    numbers of records from 1, in the order in which they begin. The document is held in memory, or each item if it is an array.
+    With ``item_id``, an outer object that has this field is a record, too: the top of a tree. This object must be the document,
+    an item of the document's array, or have such a member. ``member`` is ``*`` for all objects with the field ``item_id``.
+    Positions are the numbers of records from 1, in the order in which they begin. The whole document is held in memory; if it
+    is an array, one item at a time.
 
     Raises:
-        SourceBroken: there is no such member although the document is not empty, it is truncated, or an error of
-        `nested_records`.
+        SourceBroken: a document that is not empty has no such member, or is truncated; see also `nested_records`.
     """
     text = open_text(file, encoding)
     finder = _Finder(member, item_id)
@@ -49,7 +49,7 @@ def read_nested(
 
 
 class _Finder:
-    """Finds the records in JSON texts. ``names``: the members of objects until the first record; ``matched``: there was one."""
+    """Finds the records in JSON texts. ``names``: the members before the first record; ``matched``: a record was found."""
 
     def __init__(self, member: str, item_id: str) -> None:
         self._member = member
@@ -88,10 +88,7 @@ class _Finder:
             return NestedItem(fields={"text": shown_text(own)}, items=items, fault=str(error))
 
     def _without_items(self, value: msgspec.Raw, found: list[msgspec.Raw]) -> msgspec.Raw | None:
-        """Return an object or array without the outermost records in it, which are added to ``found``.
-
-        The result is None if nothing is left.
-        """
+        """Add the outermost records in ``value`` to ``found``. Return the value without them; None if nothing is left."""
         is_object = _first(value) == "{"
         pairs = list(_OBJECT.decode(value).items()) if is_object else [("", item) for item in _ARRAY.decode(value)]
         if is_object and not self.matched:
@@ -119,7 +116,7 @@ class _Finder:
         return self._without_items(value, found)
 
     def _is_item(self, members: Mapping[str, msgspec.Raw]) -> bool:
-        """Return whether an object is a record because it has the identifier. It is in no member of the name."""
+        """Return whether an object that is in no member called ``member`` is a record, because it has the identifier."""
         return (self._member == "*" or self._member in members) and _has(members, self._id)
 
 

@@ -1,4 +1,4 @@
-"""The JSON reader: the items of an array in a document of any size, found without decoding them, as records.
+"""The JSON reader: the items of an array are the records. The document may have any size.
 
 Well-formed items are split by a decoder, a block at a time. If that fails, only quotes and brackets are counted, so a malformed
 item does not affect the other items. The path to the array is followed token by token.
@@ -46,7 +46,7 @@ def read_json(
     Positions are the items' numbers from 1. Values are as in NDJSON: each number keeps its characters.
 
     Raises:
-        SourceBroken: there is no such array, or the document is truncated; the items before that were read.
+        SourceBroken: there is no such array, or the document is truncated (raised after its complete items).
     """
     text = open_text(file, encoding)
     facts = text.encoding.facts
@@ -64,7 +64,7 @@ def read_json(
 
 
 class Items:
-    """The items of one array. ``path``: the members that lead to it; empty for the document itself."""
+    """The items of one array. ``path``: the members that lead to the array; empty: the document is the array."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class Items:
         """Yield each item's JSON text. Without a path, a document that is an object is the only item.
 
         Raises:
-            SourceBroken: there is no such array, or two of them, the document is truncated, text follows it, or an item is
-                above the size limit.
+            SourceBroken: there is no such array or a second one, the document is truncated, text follows the document, or an
+                item is above the size limit.
         """
         self._skip_space()
         if not self._path and self._peek() == b"{":
@@ -145,7 +145,7 @@ class Items:
             self._skip_value()
 
     def _require_end(self) -> None:
-        """Read what follows the array to the end of the document, which must name no other array at the path."""
+        """Read from the end of the array to the end of the document, in which the path must not occur again."""
         for depth in reversed(range(len(self._path))):
             while (token := self._token()) != b"}":
                 if token == b",":
@@ -187,10 +187,10 @@ class Items:
     # ------------------------------------------------------------------------------------------------ the items
 
     def _decode_many(self) -> list[bytes]:
-        """Return as many items as the decoder finds in the buffer at once; none if it can't.
+        """Return the items that the decoder finds in the buffer at once; empty if the decoder fails.
 
-        The buffer is cut after a brace before a comma and put in brackets. That is valid JSON only if the cut is between two
-        items: the text before the cut can be read in one way only.
+        The buffer is cut between a closing brace and a comma, and the part before the cut is put in brackets. The result is
+        valid JSON only if the cut is between two items, because the part can be read in one way only.
         """
         end = len(self._buffer)
         for _ in range(_CUTS):
@@ -233,7 +233,7 @@ class Items:
                 self._at = at
                 return item
             elif depth == 0 and mark == b"}":
-                raise SourceBroken(f"{self._name}: a closing brace has no opening one; the rest can't be read.")
+                raise SourceBroken(f"{self._name}: a closing brace has no opening brace; the rest can't be read.")
 
     def _read_rest(self) -> bytes:
         while self._read_more():
@@ -254,7 +254,7 @@ class Items:
         return self._buffer[self._at : self._at + 1]
 
     def _read_more(self) -> bool:
-        """Read more into the buffer without its processed part, and return True if there was more."""
+        """Remove the processed part of the buffer, and read more into it. Return True if there was more."""
         rest = self._buffer[self._at :]
         if len(rest) > self._record_bytes:
             raise SourceBroken(
@@ -271,7 +271,7 @@ class Items:
         """Read more into the buffer.
 
         Raises:
-            SourceBroken: the file has ended before.
+            SourceBroken: the file has already ended.
         """
         if self._ended:
             raise self._truncated()

@@ -21,14 +21,14 @@ _OPAQUE, _WORKSPACE = "None", ""
 
 
 class _VariableField(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a channel: a variable, and the fields that lead from the variable to the channel."""
+    """The location of a channel: a variable, and the fields that lead from the variable to the channel."""
 
     variable: str
     fields: tuple[str, ...]
 
 
 class MatRecording(Recording):
-    """The variables of a MAT file. The fields of a structure are channels of a group with its name.
+    """The variables of a MAT file. The fields of a structure are channels of a group with the structure's name.
 
     Cells, structures of several elements, sparse matrices, objects and functions are left out.
     """
@@ -63,8 +63,8 @@ class MatRecording(Recording):
     def _variables(self) -> tuple[list[str], str]:
         """Return the names of readable variables, and a notice about unreadable variables.
 
-        From version 5 on, each variable is read from its own part of the file: if scipy reads the whole file, it fails at an
-        object.
+        From version 5 on, each variable is read from its own part of the file, because scipy fails at an object if it reads
+        the whole file.
         """
         major, _ = matfile_version(self._file)
         if not major:
@@ -82,7 +82,7 @@ class MatRecording(Recording):
         return list(self._parts), f"Objects of MATLAB are not read: {listed}. Save a string as char."
 
     def _load(self, variable: str) -> Any:
-        """Return a variable. Only the last one is held."""
+        """Return a variable. Only the last variable is held in memory."""
         if self._held[0] != variable:
             self._held = ("", None)
             source = self._parts.get(variable, self._file)

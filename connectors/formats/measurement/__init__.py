@@ -37,7 +37,7 @@ class MeasurementFormat(IsolatedFormat):
     )
     statistics: tuple[Statistic, ...] = Field(
         default=("count", "min", "max", "mean", "rms", "first", "last"),
-        description="The statistics that a record of a channel has. Without any, no sample is read.",
+        description="The statistics that a record of a channel has. If none is set, no sample is read.",
     )
     select: str = Field(
         default="*",
@@ -61,7 +61,7 @@ class MeasurementFormat(IsolatedFormat):
 
 @contextmanager
 def _damage_reported(name: str, title: str) -> Iterator[None]:
-    """Report the exception of a library for a damaged file, which can be any exception, as a sentence."""
+    """Report an exception of a library as damage of the file, in a sentence. Errors of disk and memory are raised unchanged."""
     try:
         yield
     except (SourceError, MemoryError):

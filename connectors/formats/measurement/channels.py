@@ -1,4 +1,4 @@
-"""The recording: the channels of an open measurement file, how their samples are read in pieces, and their text."""
+"""The recording: the channels of an open measurement file, with their samples in pieces and as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import polars as pl
 from connectors.formats.columnar.text import columns_as_text
 
 PIECE_BYTES = 8 * 2**20
-"""How many bytes of samples are held at a time, for each channel that is read."""
+"""The number of bytes of samples that are held at a time, for each channel that is read."""
 
 Samples: TypeAlias = npt.NDArray[Any]
 Properties: TypeAlias = Mapping[str, str]
@@ -40,9 +40,10 @@ class MeasuredChannel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recording(ABC):
-    """The content of a file. Its attributes need no samples.
+    """The content of a measurement file. Its attributes are known before samples are read.
 
-    ``group_properties``: the properties by the name of the group. ``notice``: a sentence about the file for users; empty: none.
+    ``group_properties``: the properties of each group, by its name. ``notice``: a sentence about the file for users; may be
+    empty.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Recording(ABC):
 
 
 def property_text(value: Any) -> str:
-    """Return a property as text: a single value as a sample, several as a JSON list of texts."""
+    """Return a property as text: a single value like a sample, several values as a JSON list of texts."""
     return sample_text(value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value)
 
 

@@ -34,7 +34,7 @@ def read_recording(
     channels: fields ``group``, ``channel``, each statistic, and ``property.NAME`` of the channel or, if it has no property of
     that name, of its group or of the file. samples: ``group``, ``sample`` (its number from 1), and a field for each channel of
     the group. properties: ``group``, ``channel``, ``name``, ``value``; the first two are empty for properties of the file.
-    Positions are paths of channels; for samples with their number.
+    Positions: the path of a channel, for a sample ``GROUP:NUMBER``, for a property ``PATH@NAME``.
     """
     wanted = [index for index, channel in enumerate(recording.channels) if fnmatch.fnmatchcase(channel.path, select)]
     unmatched = "" if wanted or not recording.channels else f"No channel matches select '{select}'."
@@ -76,7 +76,7 @@ def _check_length(channel: MeasuredChannel, read: int) -> None:
     """Check that all samples of a channel were read.
 
     Raises:
-        ValueError: the file declares another number of them.
+        ValueError: the file states another number of samples.
     """
     if read != channel.length:
         raise ValueError(f"{channel.path} has {read} samples, and the file states {channel.length}")
@@ -109,7 +109,7 @@ def _chunks(records: Iterator[_Located], facts: Mapping[str, str], *, total: int
 
 
 def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[str, str]) -> Iterator[RecordChunk]:
-    """Yield the samples of each group as rows. A channel with fewer samples than other channels of its group ends earlier."""
+    """Yield the samples of each group as rows. A channel with fewer samples than other channels is null in the last rows."""
     row, is_empty = 0, True
     by_group = sorted(wanted, key=lambda index: recording.channels[index].group)
     for group, indexes in groupby(by_group, key=lambda index: recording.channels[index].group):
@@ -161,10 +161,10 @@ class _SampleCursor:
         return taken
 
     def check_end(self) -> None:
-        """Check that all samples were taken, and as many as the file states.
+        """Check that the channel has as many samples as the file states.
 
         Raises:
-            ValueError: there are more or fewer.
+            ValueError: the channel has more or fewer samples.
         """
         rest = sum(piece.size for piece in (*self._rest, *self._pieces))
         _check_length(self._channel, self._count + rest)

@@ -17,9 +17,9 @@ class ChannelStatistics:
     """The statistics of the samples so far.
 
     They equal the results of numpy for the whole channel: nanmin, nanmax, nanmean and the square root of the mean of the
-    squares. Sums have the precision of a long double, so that their result doesn't depend on the pieces. A sample that is NaN,
-    or an instant that is missing, is used for ``count``, ``first`` and ``last`` only, and counted. So is a masked sample, but a
-    masked first or last sample is absent.
+    squares. Sums have the precision of a long double, so that their result doesn't depend on the pieces. A NaN or a missing
+    instant is used only for ``count``, ``first`` and ``last``, and is counted in ``nan_count``. The same applies to a masked
+    sample, but a masked first or last sample is absent.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class ChannelStatistics:
         self._numbers = 0
 
     def add(self, samples: Samples) -> None:
-        """Include the samples that follow."""
+        """Include the next samples of the channel."""
         if not samples.size:
             return
         if not self.count:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Mf4(MeasurementFormat):
-    """An MF4 file (ASAM MDF 4): channel groups with channels, also of a recorder that was not closed."""
+    """An MF4 file (ASAM MDF 4): channel groups with channels; also a file that its recorder did not close."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".mf4",)
     needs: ClassVar[Mapping[str, str]] = {"asammdf": "ingestd[mf4]"}
@@ -25,8 +25,8 @@ class Mf4(MeasurementFormat):
         default=64 * 2**20,
         ge=1,
         description=(
-            "The memory for sorted records, if the file mixes records of several groups. With more, the file is sorted again"
-            " for each group."
+            "The bytes of memory for sorted records, if the file mixes records of several groups. Records above the limit are"
+            " sorted again when they are read."
         ),
     )
 

@@ -1,7 +1,7 @@
-"""How asammdf opens an MF4 file without writing one: its scratch files and its repairs stay in memory.
+"""Opens an MF4 file with asammdf, without writing to files: scratch files and repairs stay in memory.
 
-A parser process may not write files. asammdf keeps sorted records in a temporary file, and repairs a file that its recorder did
-not close in place.
+A parser process may not write files. By default, asammdf keeps sorted records in a temporary file. If the recorder did not
+close a file, asammdf repairs it by writing to it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _HEAD_BYTES = 64
 _FINISHED, _UNFINISHED = b"MDF     ", b"UnFinMF "
 _LINKS_AT = 24
 _DATA_OF_GROUP = 2
-"""The third link of a data group leads to its data; the first of each block used here leads to the next."""
+"""The number of the link from a data group to its data. Link 0 of each block used here leads to the next block."""
 
 
 @contextmanager
 def _scratch_in_memory(name: str, limit: int) -> Iterator[None]:
-    """Have asammdf create its scratch file in memory. It does so and sorts records when it opens a file."""
+    """Have asammdf create its scratch file in memory. asammdf creates it and sorts records when it opens a file."""
     original = mdf_v4.NamedTemporaryFile
     scratch = SortedRecords(name, limit)
     mdf_v4.NamedTemporaryFile = lambda **_: scratch
@@ -48,8 +48,8 @@ class _PrivateMapping(mmap.mmap):
         return iter(self.readline, b"")
 
 
-io.BufferedIOBase.register(_PrivateMapping)  # asammdf takes no other files
-# asammdf copies an object that is not a file; Python 3.11 can't find that out by itself.
+io.BufferedIOBase.register(_PrivateMapping)  # asammdf accepts only files of this class
+# asammdf copies the content of an object that is no `Buffer`. Python 3.11 does not recognise a mapping as a `Buffer`.
 typing_extensions.Buffer.register(_PrivateMapping)
 
 
@@ -59,7 +59,7 @@ def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int, sort_bytes: int) ->
     If the file mixes records of several groups, at most ``sort_bytes`` of sorted records are in memory.
 
     Raises:
-        SourceBroken: it is no MF4 file, can't be repaired, or has too many mixed records in compressed blocks.
+        SourceBroken: the file is no MF4 file, can't be repaired, or has too many mixed records in compressed blocks.
         MemoryError: the repair needs more memory than the process may use.
     """
     head = file.read(_HEAD_BYTES)
@@ -86,10 +86,10 @@ def _private_mapping(file: BinaryIO) -> _PrivateMapping:
 
 
 def _refuse_chained_lists(file: BinaryIO, name: str) -> None:
-    """Check that asammdf can repair the file: it never ends if the data of a group are in several lists.
+    """Check that asammdf can repair the file. Its repair never ends if the data of a group are in several lists.
 
     Raises:
-        SourceBroken: it can't.
+        SourceBroken: asammdf can't repair the file.
     """
     group = _link(file, _HEAD_BYTES, 0)
     seen: set[int] = set()

@@ -29,10 +29,10 @@ _HEADER_PROPERTIES = ("author", "department", "project", "subject", "description
 
 
 class Mf4Recording(Recording):
-    """The channel groups of an MF4 file. A group without a name has its number; a repeated name has a number.
+    """The channel groups of an MF4 file. A group without a name is named by its number; a repeated name gets a number.
 
     Structures, arrays and raw bytes are left out; the members of a structure are channels. A channel with a formula is left out
-    and named by the notice, because asammdf evaluates formulas as code, and returns the unconverted samples if that fails.
+    and named in the notice. asammdf would evaluate the formula as code, and return unconverted samples if this fails.
     """
 
     def __init__(self, file: BinaryIO, name: str, *, sort_bytes: int) -> None:
@@ -109,7 +109,7 @@ class Mf4Recording(Recording):
 
 
 def _virtual_pieces(channel: Any, length: int) -> Iterator[Samples]:
-    """Yield samples that are computed from their number, which asammdf counts wrongly from the second piece on."""
+    """Yield samples that are computed from their number. asammdf counts this number wrongly from the second piece on."""
     step = PIECE_BYTES // 8
     for start in range(0, length, step):
         numbers = np.arange(start, min(start + step, length), dtype=np.uint64)
@@ -117,7 +117,7 @@ def _virtual_pieces(channel: Any, length: int) -> Iterator[Samples]:
 
 
 def _decoded(samples: Samples, channel: Any) -> Samples:
-    """Return the samples, text as an array of objects. A conversion has UTF-8 as its result."""
+    """Return the samples; text becomes an array of objects. The result of a conversion is UTF-8."""
     if samples.dtype.kind != "S":
         return samples
     encoding = "utf-8" if channel.conversion else _ENCODINGS.get(channel.data_type, "utf-8")

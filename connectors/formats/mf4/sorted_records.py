@@ -1,6 +1,6 @@
 """The scratch file of asammdf. It holds the sorted records of a file that mixes records of several groups.
 
-It is in memory up to a limit. Records above the limit are not stored: they are sorted again when they are read.
+The file is in memory up to a limit. Records above the limit are not stored: they are sorted again when they are read.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ingestd.sdk import SourceBroken
 
 @dataclass(frozen=True, slots=True)
 class _Mixed:
-    """A range of mixed records of the file. ``rest``: the first bytes of a record that begins in the range before."""
+    """A range of mixed records of the file. ``rest``: the first bytes of a record that begins in the previous range."""
 
     position: int
     size: int
     rest: bytes
     arguments: tuple[Any, ...]
-    """What the sorting function of the library gets besides the bytes and the lists by group."""
+    """The arguments of the library's sorting function after the bytes and the lists by group."""
     groups: tuple[int, ...]
 
 
@@ -43,7 +43,7 @@ class _GroupPiece:
 
 
 class _NotedReads:
-    """A file that notes its last read."""
+    """A file that records its last read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -60,7 +60,7 @@ class _NotedReads:
 
 
 class SortedRecords:
-    """The scratch file. ``limit``: the maximum of bytes in memory. ``name``: the name of the file with the mixed records."""
+    """The scratch file. ``limit``: the maximum number of bytes in memory. ``name``: the file with the mixed records."""
 
     def __init__(self, name: str, limit: int) -> None:
         self._name = name
@@ -85,7 +85,7 @@ class SortedRecords:
         return self._position
 
     def write(self, data: bytes) -> int:
-        """Append data. Above the limit, only note how to sort it again.
+        """Append data. Above the limit, only record how the data can be sorted again.
 
         Raises:
             SourceBroken: the data can't be sorted again.
@@ -126,7 +126,7 @@ class SortedRecords:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note what the library sorts. It sorts when it opens a file."""
+        """Record what the library sorts. The library sorts when it opens a file."""
         sort_block, sort = mdf_v4.sort_data_block, mdf_v4.MDF4._sort  # noqa: SLF001 - there is no other way in
 
         def sort_noted(data: bytes, records: dict[int, list[bytes]], *arguments: Any) -> bytes:
@@ -153,7 +153,7 @@ class SortedRecords:
 
     def _made_again(self, piece: _GroupPiece) -> bytes:
         if self._sorted_of is None or self._sorted_of[0] is not piece.mixed:
-            self._sorted_of = None  # two of them would be in memory
+            self._sorted_of = None  # else two sorted ranges would be in memory
             self._sorted_of = (piece.mixed, self._sort_again(piece.mixed))
         made: bytes = mdf_v4.lz_compress(self._sorted_of[1][piece.group], store_size=False)
         return made

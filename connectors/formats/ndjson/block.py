@@ -1,4 +1,4 @@
-"""Blocks of JSON texts; each text is a record. They are read by columns if all are flat, else one by one."""
+"""Blocks of JSON texts; each text is a record. A block is read by columns if all its records are flat, else one by one."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def read_texts(
 ) -> Iterator[RecordChunk]:
     """Yield the records of JSON texts; the first text comes after ``location``.
 
-    Several chunks if names differ a lot. ``unit``: the name of a text in a reason. ``between``: the number of bytes between
-    two texts. ``size``: the number of bytes of all texts, if the last one has no bytes after it.
+    If the names of records differ a lot, several chunks are yielded. ``unit``: the name of a text in a reason. ``between``: the
+    number of bytes between two texts. ``size``: the number of bytes of all texts; None: ``between`` also follows the last text.
     """
     whole = sum(map(len, texts)) + between * len(texts) if size is None else size
     try:

@@ -1,9 +1,9 @@
 """The exact path of NDJSON: one line as a flat record of exact text. The fast path must give the same result.
 
-Every decoder keeps the last of repeated names without an error, so repeated names are found beside it. The colon after a name
-follows a quote or white space. So the number of such pairs is at least the number of members, and a text with as many pairs as
-decoded members repeats no name. Pairs are counted in a block at once, which takes less time than decoding. Only a text with more
-pairs is parsed again, such as one with a value that starts with a colon.
+Every decoder keeps the last of repeated names without an error, so repeated names are searched separately. The colon after a
+name follows a quote or white space. So a text has at least as many such pairs of characters as members. A text with as many
+pairs as decoded members repeats no name. Pairs are counted in a whole block, which takes less time than decoding. Only a text
+with more pairs is parsed again, for example if a value starts with a colon.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def require_unique_names(text: bytes, members: int = -1) -> None:
     """Check that no object in a valid JSON text has a name twice. ``members``: the number of decoded members, if it is known.
 
     Raises:
-        NameRepeated: one has.
+        NameRepeated: an object has a name twice.
         RecursionError: the text is nested too deeply.
     """
     if _most_members(text) != members:

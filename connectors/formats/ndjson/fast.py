@@ -1,9 +1,9 @@
 """The fast path of NDJSON: columns instead of fields, for blocks of flat objects.
 
-Python's types keep the characters of the source. The decoder's hook returns a float as its characters. An integer prints as it
-was written, because JSON allows no leading zeros and no plus sign. ``-0`` is the exception. A structure made for the names of
-the first line decodes twice as fast as a dictionary. If a line has another name, dictionaries are used for the block.
-A block with a line that repeats a name is not read here.
+Values keep the characters of the source. The decoder's hook returns a float as its characters. An integer prints as it was
+written, because JSON allows no leading zeros and no plus sign. ``-0`` is the exception. A structure made for the names of the
+first line decodes twice as fast as a dictionary. If a line has another name, dictionaries are used for the block. A block with
+a line that repeats a name is not read here.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _INT64 = 2**63
 
 
 class TooManyCells(Exception):
-    """The records have too few names in common for one frame. The caller reads fewer of them at a time."""
+    """The records have too few names in common for one frame. The caller reads fewer records at a time."""
 
 
 def read_flat(lines: Sequence[bytes], cells: int) -> pl.DataFrame | None:
-    """Return the records of lines that are all flat objects; None if a line may not be one.
+    """Return the records of lines that are all flat objects; None if a line may be no flat object.
 
     Raises:
         TooManyCells: the frame would have more than ``cells`` cells.
@@ -93,7 +93,7 @@ def _decoder_for(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
 
 
 def _fill(values: list[Any], absent: Counter[int]) -> list[Any]:
-    """Return the values, with None for missing ones, and the number of present values of each line."""
+    """Return the values with None for missing values. Add the number of missing values of each line to ``absent``."""
     if UnsetType not in set(map(type, values)):
         return values
     absent.update(at for at, value in enumerate(values) if value is UNSET)

@@ -66,7 +66,7 @@ def read_ndjson(
 def _skip_line(
     file: TextFile, buffer: bytes, location: RecordLocation, block_bytes: int, record_bytes: int
 ) -> tuple[RecordChunk, bytes]:
-    """Reject a line above the size limit, and return the bytes that were read beyond its end."""
+    """Reject a line above the size limit, and return the bytes that were read after its end."""
     rejected = next(read_block(buffer, location, record_bytes, CELLS))
     offset = location.offset
     while buffer and b"\n" not in buffer:

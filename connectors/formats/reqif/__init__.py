@@ -11,7 +11,7 @@ from ingestd.sdk.formats import Format, RecordChunk
 
 
 class ReqIf(Format):
-    """A file of the Requirements Interchange Format: requirements or their relations; .reqifz is a zip file of them."""
+    """A file of the Requirements Interchange Format: requirements or their relations; .reqifz is a zip of such files."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".reqif", ".reqifz")
 
@@ -19,8 +19,8 @@ class ReqIf(Format):
     records: Literal["requirements", "relations"] = Field(
         default="requirements",
         description=(
-            "What a record is: a requirement (SPEC-OBJECT), or a relation between two of them (SPEC-RELATION) with the fields"
-            " source and target. Attributes are fields by their names; @IDENTIFIER, @LONG-NAME, @LAST-CHANGE and @DESC are"
+            "What a record is: a requirement (SPEC-OBJECT), or a relation between two requirements (SPEC-RELATION) with the"
+            " fields source and target. Attributes are fields by their names; @IDENTIFIER, @LONG-NAME, @LAST-CHANGE and @DESC are"
             " attributes of the element, @type is the name of its type."
         ),
     )

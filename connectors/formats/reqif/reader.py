@@ -44,13 +44,13 @@ def read_reqif(
     record_bytes: int = RECORD_BYTES,
     deferred_bytes: int = DEFERRED_BYTES,
 ) -> Iterator[RecordChunk]:
-    """Yield the elements called ``element`` as records, at least one chunk. Positions are their numbers from 1.
+    """Yield the elements called ``element`` as records, at least one chunk. Positions are the numbers of records from 1.
 
     Fields: ``@IDENTIFIER``, ``@LONG-NAME``, ``@LAST-CHANGE`` and ``@DESC`` as far as present, ``@type``, a field for each
     attribute by the name of its definition, and for a relation ``source`` and ``target``, the identifiers of two requirements.
     Formatted text becomes plain text. Several values of an enumeration are a sorted JSON list.
 
-    If definitions are missing or after their use, the elements are stored in a temporary file and read at the end.
+    If definitions are missing, or come after their use, the elements are stored in a temporary file and read at the end.
 
     Raises:
         SourceBroken: the file is no well-formed XML, declares entities, is no ReqIF, or has more than ``deferred_bytes`` of
@@ -126,7 +126,7 @@ def _is_kept(above: Sequence[Element], element: Element) -> bool:
 
 
 class _NotDefined(Exception):
-    """A name was not defined up to here."""
+    """No name of a kind was defined so far."""
 
 
 class _DefinitionNames:
@@ -146,7 +146,7 @@ class _DefinitionNames:
         """Identifiers and names of the attributes of the type that is being read."""
 
     def add(self, tag: str, above: Sequence[Element], element: Element) -> None:
-        """Note the names that an element defines, if it is a definition."""
+        """Record the names that an element defines, if it is a definition."""
         identifier = element.get("IDENTIFIER")
         if identifier is None:
             return
@@ -160,7 +160,7 @@ class _DefinitionNames:
             self._name_attributes()
 
     def _name_attributes(self) -> None:
-        """Name the attributes of one type. If two have the same name, the second, in the order of identifiers, gets a number."""
+        """Name the attributes of one type. Of equal names, the second in the order of identifiers gets a number."""
         by_identifier = sorted(self._of_type)
         names = numbered_names([name for _, name in by_identifier])
         self._attributes |= {identifier: name for (identifier, _), name in zip(by_identifier, names, strict=True)}
@@ -170,7 +170,7 @@ class _DefinitionNames:
         """Return the record of a requirement or a relation.
 
         Raises:
-            _NotDefined: no name of a kind that it uses was defined up to here.
+            _NotDefined: the element uses a kind of names, and no name of this kind was defined so far.
         """
         fields: FieldTexts = {f"@{name}": value for name in _ATTRIBUTES if (value := element.get(name)) is not None}
         for child in element:
@@ -214,5 +214,5 @@ class _DefinitionNames:
 
 
 def _reference(element: Element) -> str:
-    """Return the identifier that the only child refers to."""
+    """Return the identifier in the only child of an element."""
     return next(((child.text or "").strip() for child in element), "")

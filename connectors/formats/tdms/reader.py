@@ -1,7 +1,7 @@
 """The reader of TDMS files: npTDMS reads the structure, and samples are read in pieces.
 
-npTDMS reads a chunk of a segment as a whole, which can be the whole file. So samples of a fixed size are read here, by the
-positions that it found. Text, instants and raw DAQmx data are left to npTDMS.
+npTDMS reads a chunk of a segment as a whole, and a chunk can be the whole file. So this module reads samples of a fixed size
+itself, at the offsets that npTDMS found. npTDMS reads text, instants and raw DAQmx data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HIGH_BYTE_FIRST = 1 << 6
 
 
 class _ExactSingleFloat(SingleFloat):  # type: ignore[misc]  # the library has no types
-    """A property keeps its 32 bits, because a Python float would show digits that the file doesn't have."""
+    """Keeps the 32 bits of a property, because a Python float would show digits that the file doesn't have."""
 
     @classmethod
     def read(cls, file: BinaryIO, endianness: str = "<") -> np.float32:

@@ -41,12 +41,12 @@ _ZEROS_OF_UTF_16 = 0.4
 _ZEROS_OF_UTF_32 = 0.9
 _TWO_BYTES = frozenset({"cp932", "euc_jp", "euc_kr", "cp949", "big5", "gb18030"})
 _ONE_SHORT_SEQUENCE = re.compile(rb"[\x00-\x7f]*[\xc2-\xdf][\x80-\xbf][\x00-\x7f]*")
-# In text with two bytes for each character, one of this number of lines may be valid UTF-8 by coincidence.
+# In text with two bytes for each character, one line in 20 may be valid UTF-8 by coincidence.
 _LINES_PER_COINCIDENCE = 20
 
 
 class Encoding(msgspec.Struct, frozen=True, kw_only=True):
-    """``name`` is for people, ``codec`` for Python. ``mark``: bytes of the byte order mark. ``guessed``: nothing proves it."""
+    """An encoding: ``name`` for people, ``codec`` for Python. ``mark``: the length of its byte order mark in bytes."""
 
     name: str
     codec: str
@@ -71,7 +71,7 @@ def encoding_by_name(name: str) -> Encoding:
     """Return the encoding of that name. Shift-JIS means the variant of Microsoft, because programs write that variant.
 
     Raises:
-        ValueError: no such text encoding.
+        ValueError: there is no text encoding of that name.
     """
     try:
         info = codecs.lookup(name)
@@ -93,7 +93,7 @@ def _check_encoding(name: str) -> str:
 
 
 EncodingName = Annotated[str, AfterValidator(_check_encoding)]
-"""The name of an encoding in a setting, or ``detect_encoding``."""
+"""The name of an encoding in a setting, or ``detect``."""
 
 
 def encoding_by_mark(sample: bytes) -> Encoding | None:
@@ -164,7 +164,7 @@ def _is_utf8(sample: bytes, *, whole: bool) -> bool:
 
 
 def _is_legacy(sample: bytes) -> bool:
-    """Return True if most bytes beyond ASCII are not UTF-8; else it is UTF-8 with some invalid bytes."""
+    """Return True if most bytes beyond ASCII are not UTF-8; else the sample is UTF-8 with some invalid bytes."""
     sequences = _SEQUENCE.findall(sample)
     stray = sum(byte >= 0x80 for byte in sample) - sum(map(len, sequences))
     return stray > len(sequences)

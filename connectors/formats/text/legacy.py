@@ -2,10 +2,10 @@
 """Legacy encodings: a guess by the letters, because no byte states the encoding. Performs no I/O.
 
 In Cyrillic, Greek, Chinese, Japanese and Korean text, bytes beyond ASCII follow each other. In such text, the encoding with the
-most everyday characters of its script is chosen. If these bytes are single letters within Latin words, the encoding with the
-most letters of one language is chosen. If several encodings fit equally, it is Windows-1252.
+most everyday characters of its script is chosen. If bytes beyond ASCII are single letters within Latin words, the encoding with
+the most letters of one language is chosen. If several encodings fit equally, Windows-1252 is chosen.
 
-charset-normalizer 3.5 was measured on tables of 2, 20 and 200 rows. With single letters and few words it mostly finds another
+charset-normalizer 3.5 was measured on tables of 2, 20 and 200 rows. With single letters and few words it mostly finds a wrong
 encoding, because it expects continuous text.
 """
 
@@ -38,7 +38,7 @@ _COMMON = {
 }
 """The first bytes of everyday characters, which are close together in these encodings."""
 _STRICTER = {"cp949": "euc_kr"}
-"""Encodings with an older encoding that they include. The older encoding is reported if the text fits it."""
+"""The older encoding that an encoding includes. The older encoding is reported if the text fits it."""
 _CREDIBLE = 0.5
 
 # Two bytes beyond ASCII, or one such byte and a byte that may follow it in Shift-JIS and big5.

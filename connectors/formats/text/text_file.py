@@ -24,7 +24,7 @@ _CUT = "Its last line has no line end, so the file may be cut off there. The lin
 
 
 class TextFile:
-    """A file as UTF-8 without byte order mark. ``beginning``: the bytes that were read before."""
+    """A file as UTF-8 without byte order mark. ``beginning``: the bytes that were already read from the file."""
 
     def __init__(self, file: BinaryIO, beginning: bytes, encoding: Encoding, *, ended: bool) -> None:
         self.encoding = encoding
@@ -43,7 +43,7 @@ class TextFile:
         return facts
 
     def read(self, size: int) -> bytes:
-        """Read up to ``size`` bytes of the file; return nothing at the end. As UTF-8 they may be longer."""
+        """Read up to ``size`` bytes of the file; return nothing at the end. The result as UTF-8 may be longer."""
         text = self._read(size)
         self._last = text[-1:] or self._last
         return text

@@ -22,7 +22,7 @@ class Xml(Format):
         pattern=r"^[^/\s]+(/[^/\s]+)*$",
         description=(
             "The path from below the root to the elements that are records, such as results/row; * means any name. **/Item"
-            " means the elements Item at any depth, also in each other. Names are without namespace. Each child of a record is"
+            " means the elements Item at any depth, also inside an Item. Names are without namespace. Each child of a record is"
             " a field, attributes are @name, nested names are joined by dots."
         ),
     )

@@ -1,4 +1,4 @@
-"""The reader of nested records in XML: elements at any depth, also in each other."""
+"""The reader of nested records in XML: elements of one name at any depth, also inside other records."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def read_nested(
 ) -> Iterator[RecordChunk]:
     """Yield the elements called ``element`` as records, at least one chunk; the root may be one. See `connectors.formats.nested`.
 
-    Positions are their numbers from 1, in the order in which they begin. A record has the fields that
-    `connectors.formats.xml.reader.read_xml` gives it, without the fields of the records in it. ``element`` is ``*`` for all
-    elements that have the field ``item_id``; then the whole document is held in memory, else only one outermost record.
+    Positions are the numbers of elements from 1, in the order in which they begin. A record has the fields of `read_xml`,
+    without the fields of the records in it. ``element`` is ``*`` for all elements that have the field ``item_id``; then the
+    whole document is held in memory, else only one outermost record.
 
     Raises:
-        SourceBroken: the same as for `read_xml` and `nested_records`; or the document has elements, but none is a record.
+        SourceBroken: see `read_xml` and `nested_records`; or the root has elements, but no record is found.
     """
     names = frozenset(one.replace("/", ".") for one in lists)
     there = MemberNames()

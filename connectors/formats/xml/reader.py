@@ -26,14 +26,14 @@ Found = TypeVar("Found")
 
 
 def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[str] = ()) -> Iterator[RecordChunk]:
-    """Yield the elements at ``path`` as records, at least one chunk. Positions are their numbers from 1.
+    """Yield the elements at ``path`` as records, at least one chunk. Positions are the numbers of elements from 1.
 
-    ``path``: names of elements below the root, ``*`` for any; empty: the root's children. Namespaces are ignored.
+    ``path``: names of elements below the root, ``*`` for any name; empty: the root's children. Namespaces are ignored.
     ``lists``: paths from a record to the elements that become lists of objects.
 
     Raises:
-        SourceBroken: the file is not well-formed (after the records before that), declares entities, has a too large element,
-            or has elements that are not on the path.
+        SourceBroken: the file is not well-formed (raised after the records before the fault), declares entities, has a too
+            large element, or has other elements instead of the path.
     """
     names = frozenset(one.replace("/", ".") for one in lists)
     wanted = tuple(path) or ("*",)
@@ -65,7 +65,7 @@ def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[
 
 
 class _PathEnd:
-    """The place where a path ends in a document, and the elements that the document has instead."""
+    """Finds the deepest element of a document on a path, and the children that it has instead of the path's next element."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path = path
@@ -74,7 +74,7 @@ class _PathEnd:
         self._names = MemberNames()
 
     def note(self, above: Sequence[Element], element: Element) -> None:
-        """Note an element that ended, with the elements around it, which are at most as many as the path has names."""
+        """Record an element that ended. ``above``: the elements around it, at most as many as the path has names."""
         level = len(above)
         if not self._level <= level or self._level == len(self._path) or not _fits(above[1:], self._path):
             return
@@ -92,10 +92,10 @@ class _PathEnd:
             self._names = MemberNames()
 
     def require_match(self, name: str) -> None:
-        """Check that the document has an element at the path, or is empty at the place of such elements.
+        """Check that the document has an element at the path, or that the parent of such elements is empty.
 
         Raises:
-            SourceBroken: it has other elements there.
+            SourceBroken: the document has other elements instead.
         """
         missing = self._path[self._level] if 0 <= self._level < len(self._path) else ""
         if missing and (self._names or self._level < len(self._path) - 1):
@@ -117,13 +117,14 @@ def find_elements(
 ) -> Iterator[Found]:
     """Yield what ``found`` returns for elements, in bounded memory.
 
-    ``found`` gets the elements around an element that ended, from the root on, and the element; it returns None if the element
-    is not a record. ``check_root`` gets the root when it begins. ``is_kept``: whether an element that ended is a part of a
+    ``found`` gets the elements around an element that ended, from the root on, and this element. It returns None if the element
+    is no record. ``check_root`` gets the root when it begins. ``is_kept`` returns True if an element that ended is a part of a
     needed element; all other elements are emptied. At most ``record_bytes`` are read between two records or, with
-    ``discarded_restarts``, between two elements that are not kept; ``advice`` is the end of the error if there are more bytes.
+    ``discarded_restarts``, between two elements that are not kept. ``advice``: the end of the error above this limit.
 
     Raises:
-        SourceBroken: the file is not well-formed (after the records before that), declares entities, or has a too large element.
+        SourceBroken: the file is not well-formed (raised after the records before the fault), declares entities, or has a too
+            large element.
     """
     bounded = _BoundedXml(file, name, record_bytes, advice)
     count = 0

@@ -42,7 +42,7 @@ def local_name(tag: str) -> str:
 
 
 def _flatten(element: Element, lists: frozenset[str], path: str, limit: NameLimit) -> dict[str, str | msgspec.Raw]:
-    """Return the fields of an element. ``path``: the joined name of the list that it is in, with a dot after it."""
+    """Return the fields of an element. ``path``: the joined name of the list that holds the element, with a dot at its end."""
     texts: dict[str, list[str]] = {}
     objects: dict[str, list[dict[str, str | msgspec.Raw]]] = {}
 

@@ -16,7 +16,7 @@ def rejected() -> None:
 
     These are rejected: a record that can't be mapped, an entry that the service refuses, a key that another pipeline writes,
     and a file that can't be read. Each is stored with its reason until it is corrected at its source, retried, or dropped.
-    `list`, `show` and `export` change nothing. `retry` and `drop` are done by the daemon if one runs.
+    `list`, `show` and `export` change nothing. If a daemon runs, it performs `retry` and `drop`.
 
     Example: ingestd rejected list --pipeline mass-budget
     """

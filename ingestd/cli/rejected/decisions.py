@@ -22,9 +22,9 @@ from ingestd.process.terminal_text import echo
 def retry(selection: Selection, configuration: Configuration, everything: bool) -> None:
     """Retry rejections.
 
-    Entries that the service refused are sent again unchanged. Records are mapped again when their file or table is read next: at
-    once if a daemon watches it, else by its schedule or by the next run or sync. An archived file must be put back first. A
-    record remains in the list until then.
+    Entries that the service refused are sent again unchanged. Records are mapped again when their file or table is read next:
+    at once if a daemon watches it, else by its schedule or by the next run or sync. An archived file must be put back first. A
+    record remains in the list until it is mapped again.
 
     Example: ingestd rejected retry --reason 'read-only'
     """
@@ -54,7 +54,7 @@ def _lines(done: Retried, *, by_daemon: bool) -> list[str]:
 @with_configuration_without_secrets
 @with_selection
 def drop(selection: Selection, configuration: Configuration, everything: bool) -> None:
-    """Delete rejections; the log keeps the account and the selection.
+    """Delete rejections. The log records the user account and the selection.
 
     The values of a dropped record or entry are not delivered: the service keeps the values that it has. The record is mapped
     again when it changes at its source, or when its whole file is read again (after the file is replaced or the mapping

@@ -26,7 +26,7 @@ def format_line(rejection: Rejection) -> str:
 
 
 def format_details(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterator[str]:
-    """Yield all facts, a line each. Values are in quotes to make spaces visible."""
+    """Yield all facts, one per line. Values are quoted to make spaces visible."""
     yield f"{rejection.id}  {_SUBJECTS[rejection.subject]}, of the pipeline {rejection.pipeline}"
     yield f"  source   {format_location(rejection.partition, rejection.position)}"
     yield f"  sink     {rejection.sink} in {rejection.workspace}"

@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 _OPTIONS = (
     click.argument("numbers", nargs=-1, type=click.IntRange(min=1), metavar="[NUMBER]..."),
-    click.option("--pipeline", type=PIPELINE, default="", metavar="NAME", help="Only of this pipeline."),
+    click.option("--pipeline", type=PIPELINE, default="", metavar="NAME", help="Only rejections of this pipeline."),
     click.option("--reason", default="", metavar="TEXT", help="The reason contains this text (ignoring case)."),
     click.option(
         "--file",
@@ -31,7 +31,7 @@ _OPTIONS = (
 
 
 def with_selection(verb: Callable[Concatenate[Selection, P], R]) -> Callable[..., R]:
-    """Add numbers and filters to a verb, and pass it their `Selection`."""
+    """Add arguments and options that select rejections to a verb, and pass the `Selection` to this verb."""
 
     @functools.wraps(verb)
     def select(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -46,10 +46,10 @@ def with_selection(verb: Callable[Concatenate[Selection, P], R]) -> Callable[...
 
 
 def require_explicit(selection: Selection, *, everything: bool) -> Selection:
-    """Return the selection. An empty one selects everything and requires ``--all``.
+    """Return the selection. An empty selection selects everything, and requires ``--all``.
 
     Raises:
-        click.UsageError: it is empty without ``--all``, or not empty with ``--all``.
+        click.UsageError: the selection is empty without ``--all``, or not empty with ``--all``.
     """
     if selection == Selection() and not everything:
         raise click.UsageError("Select rejections: numbers, --pipeline, --reason, --file, --key, or --all.")

@@ -89,9 +89,9 @@ def show(selection: Selection, configuration: Configuration, as_json: bool) -> N
 def export(selection: Selection, configuration: Configuration, form: ExportFormat, output: str) -> None:
     """Write rejected records to a file that you can correct and put back into its folder.
 
-    The file has the columns of the source, then _reason, _field, _file, _row and _number, which are ignored when it is read. A
-    line that could not be parsed is in the column 'text'. Entries that the service refused, and files that can't be read, have
-    no record to export: correct them at their source.
+    The file has the columns of the source, then _reason, _field, _file, _row and _number. These five columns are ignored when
+    the file is read. A line that could not be parsed is in the column 'text'. Entries that the service refused, and files that
+    can't be read, have no record to export: correct them at their source.
 
     Example: ingestd rejected export --pipeline mass-budget -o corrected.csv
     """

@@ -1,4 +1,4 @@
-"""Waits for the arrival of entries: an event of the daemon triggers a read of the sink, and its content is compared."""
+"""Waits for entries in the service: each event of the daemon triggers a read of the sink and a comparison of its content."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class Arrivals:
         match event:
             case {"event": "entries_delivered", "sink": str(sink), "entries": int(entries)}:
                 self._delivered[sink] += entries
-            case {"event": "partition_settled", "pipeline": str(pipeline)}:
+            case {"event": "partition_acknowledged", "pipeline": str(pipeline)}:
                 self._acknowledged[pipeline] += 1
             case {"level": "error" | "warning", "sentence": str(sentence)}:
                 self._warning = sentence
         self._reported.set()
 
     def delivered(self, sink: str | None = None) -> int:
-        """Return the number of delivered entries, of one sink (``label in workspace``) or of all."""
+        """Return the number of delivered entries of one sink (``label in workspace``) or of all sinks."""
         return self._delivered.total() if sink is None else self._delivered[sink]
 
     def acknowledged(self, pipeline: str) -> int:
-        """Return how many partitions of a pipeline were acknowledged."""
+        """Return the number of acknowledged partitions of a pipeline."""
         return self._acknowledged[pipeline]
 
     async def wait_visible(self, sink: str, entries: Mapping[str, str], *, since: float) -> float:
         """Wait until the sink contains exactly ``entries``. Return the milliseconds since ``since`` (`time.perf_counter`).
 
         Raises:
-            DemoFailed: it does not within ``ARRIVAL_SECONDS``.
+            DemoFailed: the sink does not contain the entries within ``ARRIVAL_SECONDS``.
         """
         await self._until(lambda: self._contains(sink, entries), f"The entries of {sink!r} did not arrive")
         return (time.perf_counter() - since) * 1000
@@ -65,7 +65,7 @@ class Arrivals:
         await self._until(more, f"The file of the pipeline {pipeline!r} was not completely delivered")
 
     async def wait_delivered(self, sink: str, before: int) -> None:
-        """Wait until more than ``before`` entries of a sink are delivered. The event may follow the event of the file."""
+        """Wait until more than ``before`` entries of a sink are delivered. This event may follow the file's acknowledgement."""
 
         async def more() -> bool:
             return self.delivered(sink) > before

@@ -30,11 +30,9 @@ async def running(
     environment: Mapping[str, str],
     listen: Callable[[str], None],
 ) -> AsyncIterator[None]:
-    """Run ``python -m`` with ``arguments`` while the context is open.
+    """Run ``python -m`` with ``arguments`` while the context is open. The context is entered when the child is ready.
 
-    The context is entered when the child is ready.
-
-    ``listen`` receives each line of the child's output. On exit the child gets SIGTERM, and the context waits for its end.
+    ``listen`` receives each line of the child's output. On exit, the child gets SIGTERM, and the context waits for its end.
 
     Raises:
         DemoFailed: the child ended before it was ready, or was not ready in time. The error contains the child's last lines.
@@ -148,6 +146,6 @@ def _sentence(name: str, code: int | None, lines: Sequence[str]) -> str:
 
 
 def environment_for_children() -> dict[str, str]:
-    """Return the environment without the variables of the service manager and the user's configuration."""
+    """Return this process's environment without the variables of the service manager and of the user's configuration."""
     excluded = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG")
     return {name: value for name, value in os.environ.items() if name not in excluded}

@@ -1,4 +1,4 @@
-"""The sample files of the demo, and their expected entries, computed independently with csv, json and sqlite3."""
+"""The sample files of the demo, and their expected entries, which csv, json and sqlite3 compute without a mapping."""
 
 from __future__ import annotations
 

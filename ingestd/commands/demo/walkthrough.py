@@ -1,4 +1,4 @@
-"""The steps of the demo. All its files are in one temporary folder, which is removed at the end."""
+"""The steps of the demo. All files of the demo are in one temporary folder, which is removed at the end."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _WORKSPACE = "Demo"
 
 
 async def run_demo(say: Say, *, stay: bool) -> None:
-    """Run the demo and pass its output to ``say``, line by line. With ``stay`` report deliveries until cancelled.
+    """Run the demo, and pass its output to ``say``, line by line. With ``stay``, report deliveries until cancelled.
 
     Raises:
-        DemoFailed: a step failed; the sentence says which.
+        DemoFailed: a step failed; the sentence names the step.
     """
     with tempfile.TemporaryDirectory(prefix="ingestd-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -120,7 +120,7 @@ async def _change_two_cells(say: Say, folder: Path, arrivals: Arrivals) -> None:
 
 
 class _Address:
-    """The URL of the service, taken from its output: the service chooses a free port."""
+    """The URL of the service, read from the service's output, because the service chooses a free port."""
 
     def __init__(self) -> None:
         self._url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -151,7 +151,7 @@ class _LiveReport:
         match event:
             case {"event": "entries_delivered", "sink": sink, "entries": entries, "milliseconds": milliseconds}:
                 self._say(f"  {sink}: {entries} entries delivered, the request took {milliseconds:.0f} ms")
-            case {"event": "partition_settled", "pipeline": pipeline, "partition": partition}:
+            case {"event": "partition_acknowledged", "pipeline": pipeline, "partition": partition}:
                 self._say(f"  {pipeline}: {partition} is delivered")
             case {"level": "warning" | "error", "sentence": sentence}:
                 self._say(f"  {sentence}")

@@ -1,1 +1,1 @@
-"""The first configuration of a user: its text, and what is found in a sample file or a table for it."""
+"""The first configuration of a user: its text, and the facts for it from a sample file or a table."""

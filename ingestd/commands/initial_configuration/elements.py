@@ -1,4 +1,4 @@
-"""The elements of an XML document and the objects of a JSON document that repeat, or contain each other."""
+"""Repeated and nested elements of an XML document, and nested objects of a JSON document."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _END = object()
 
 
 class RepeatedElements(msgspec.Struct, frozen=True, kw_only=True):
-    """``paths``: the paths below the root, with the number of elements at each path.
+    """The repeated elements of an XML document. ``paths``: by path below the root, the number of elements at this path.
 
-    ``nested``: names of elements that contain each other.
+    ``nested``: names of elements that contain an element of the same name.
     """
 
     paths: Mapping[str, int]
@@ -28,12 +28,12 @@ class RepeatedElements(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def repeated_elements(path: Path) -> RepeatedElements:
-    """Return the elements that repeat nearest to the root.
+    """Return the repeated elements that are nearest to the root, and the nested elements.
 
-    Only the first elements of a large document are counted. A document that can't be parsed has no such elements; its reading
-    reports the error.
+    Only the first elements of a large document are counted. For a document that can't be parsed, return no elements: the
+    later reading of the document reports the error.
     """
-    # The number of a path, by the number of the path around it and the last name.
+    # The number of a path, by the number of its parent path and its last name.
     nodes: dict[tuple[int, str], int] = {}
     depths, counts, open_paths = [0], Counter[int](), [0]
     around, nested = Counter[str](), set[str]()
@@ -72,11 +72,9 @@ def _path(node: int, keys: Mapping[int, tuple[int, str]]) -> str:
 
 
 def nested_identifiers(document: object) -> list[str]:
-    """Return the members with a text or number that all nested objects have.
+    """Return the names of members that have a text or number in every nested object; empty if no objects are nested.
 
-    The result is empty if no objects contain each other.
-
-    An object contains an object of its kind if a list in it has the same name as the list around it.
+    Objects are nested if a list inside an object has the same name as a list that contains the object.
     """
     objects, nested, around = dict[str, list[dict[str, Any]]](), set[str](), Counter[str | None]()
     open_values: list[tuple[str | None, Iterator[tuple[str | None, object]]]] = [(None, _members(document))]

@@ -1,4 +1,4 @@
-"""The format of a sample file, and its settings."""
+"""Detection of the format of a sample file, and of the settings for this format."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _NESTED_ROWS = 100
 _ALIKE = 0.9
 """If at least this share of rows has the same number of fields, the lines are not a log."""
 _SIMILAR = 0.3
-"""If another path has at least this share of the largest number of records, it may be meant."""
+"""A path with at least this share of the largest number of records may be the intended path."""
 
 
 def understand_file(path: Path, decisions: Decisions) -> FileSample:
-    """Return how ``path`` is read.
+    """Return the format settings and the records of the file ``path``.
 
     Raises:
-        SourceBroken: it can't be read, or has no table.
+        SourceBroken: the file can't be read, or has no table.
     """
     name = path.name.lower()
     for suffix in _PACKED:
@@ -115,10 +115,7 @@ def _delimited(path: Path, encoding: FormatSettings, decisions: Decisions) -> Fi
 def _decoded(
     path: Path, kind: str, settings: FormatSettings, decisions: Decisions
 ) -> tuple[FormatSettings, SampleRecords]:
-    """Return the records of a file and its settings, which name a guessed encoding.
-
-    An encoding that the file itself shows is not set.
-    """
+    """Return the settings and the records of a file. The settings name the encoding only if it was guessed."""
     records = records_of_file(path, settings)
     if "file.encoding_guessed" not in records.facts:
         return settings, records
@@ -131,7 +128,7 @@ def _decoded(
 
 
 def _share_alike(rows: Sequence[Row]) -> float:
-    """Return the share of rows in the lower half that have the same number of fields; 0 if it is a single field."""
+    """Return the share of rows in the lower half with the most common number of fields; 0 if this number is 1."""
     lengths = [len(cells) for _, cells in rows[len(rows) // 2 :]]
     if not lengths:
         return 0.0
@@ -150,7 +147,7 @@ def _is_same(path: Path, settings: FormatSettings, fewer: FormatSettings) -> boo
 
 
 def _xml(path: Path, decisions: Decisions) -> FileSample:
-    """Read a report of tests or requirements by its own format, any other document by the elements that repeat."""
+    """Read a JUnit or ReqIF document by its own format, and any other document by its repeated elements."""
     for kind in ("junit", "reqif"):
         with suppress(SourceBroken):
             return FileSample(settings={"type": kind}, records=_filled(path, {"type": kind}))
@@ -166,7 +163,7 @@ def _xml(path: Path, decisions: Decisions) -> FileSample:
 
 
 def _chosen_records(found: Mapping[str, int], decisions: Decisions) -> str:
-    """Return the path of the most records; another path with nearly as many may be meant."""
+    """Return the path with the most records. If another path has a similar number, the choice is a doubt."""
     chosen = max(found, key=lambda one: found[one])
     similar = [one for one, count in found.items() if count >= _SIMILAR * found[chosen]]
     if len(similar) > 1:
@@ -175,7 +172,7 @@ def _chosen_records(found: Mapping[str, int], decisions: Decisions) -> str:
 
 
 def _nested(path: Path, settings: FormatSettings, identifiers: Sequence[str]) -> FileSample:
-    """Return the records that contain each other, with the identifier that makes their paths different."""
+    """Return the nested records, with the identifier that makes their paths unique."""
     own = [name for name in identifiers if not name.startswith(NESTED_PARENT)]
     for name in sorted(own, key=lambda one: not looks_like_key(one))[:_IDENTIFIERS]:
         whole = {**settings, "id": name}
@@ -183,8 +180,8 @@ def _nested(path: Path, settings: FormatSettings, identifiers: Sequence[str]) ->
         if NESTED_KEY in records.first.columns and not repeated_records(records.first, (NESTED_KEY,)):
             return FileSample(settings=whole, records=msgspec.structs.replace(records, key=(NESTED_KEY,)))
     raise SourceBroken(
-        f"{path.name} has records in each other, and no field identifies each of them among its siblings. Name their list with"
-        " --records."
+        f"{path.name} has nested records, and no field identifies each record among its siblings. Name the list of the records"
+        " with --records."
     )
 
 
@@ -196,7 +193,7 @@ def _filled(path: Path, settings: FormatSettings) -> SampleRecords:
 
 
 def _json(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSample:
-    """Read the list of objects that a document is or holds; objects that contain each other are records at any depth."""
+    """Read the list of objects that a document is or contains. If objects are nested, all of them are records."""
     settings, records = _decoded(path, "json", encoding, decisions)
     given = decisions.given("--records")
     values = [_parsed(record) for record in records.first.head(_NESTED_ROWS).iter_rows(named=True)]
@@ -210,7 +207,7 @@ def _json(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSam
 
 
 def _parsed(record: Mapping[str, str | None]) -> Mapping[str, object]:
-    """Return a record with its lists as values."""
+    """Return the lists of objects in a record, parsed, by the last part of the field's name."""
     return {name.rpartition(".")[2]: items for name, text in record.items() if (items := _list(text))}
 
 
@@ -243,7 +240,7 @@ def _lists(records: SampleRecords) -> Mapping[str, int]:
 
 
 def _list(text: str | None) -> list[object]:
-    """Return the objects of a JSON list; nothing if the text is no such list."""
+    """Return the objects of a JSON list of objects; an empty list for any other text."""
     if not text or not text.startswith("["):
         return []
     try:

@@ -1,4 +1,4 @@
-"""How a sample file is read, and decisions that the file itself does not prove."""
+"""The format and records of a sample file, and decisions that the file itself does not prove."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Decisions(Protocol):
         """Return the value of an option; None if it was not given."""
 
     def decide(self, option: str, doubt: str, proposal: str, /, *, choices: Sequence[str] = ()) -> str:
-        """Return the value of an option, or what a person decides. ``doubt``: why it is not clear, a sentence.
+        """Return the value of an option, or the decision of a person. ``doubt``: a sentence on why a decision is needed.
 
         ``choices``: the possible decisions; empty: any text.
         """
 
 
 class FileSample(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sample file is read, and its records. ``layout``: the layout of its table, if it is a table."""
+    """The format settings and the records of a sample file. ``layout``: the layout of the table; None if it is no table."""
 
     settings: FormatSettings
     records: SampleRecords
@@ -33,7 +33,7 @@ class FileSample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def format(self) -> str:
-        """The name of the format; empty if the end of the file's name selects it."""
+        """The name of the format; empty if the suffix of the file selects the format."""
         return str(self.settings.get("type", ""))
 
     @property

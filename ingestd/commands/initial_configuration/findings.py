@@ -19,7 +19,7 @@ _PREAMBLE, _UNITS = "file.preamble.", "units."
 
 
 def sentences(name: str, sample: FileSample) -> Iterator[str]:
-    """Yield how the file ``name`` was read, its facts above the header, and its units."""
+    """Yield sentences on how the file ``name`` was read, on the facts above its header, and on its units."""
     facts, layout = sample.records.facts, sample.layout
     parts = [f"format {sample.format}"] if sample.format else []
     for fact, label in (("file.sheet", "sheet"), ("file.delimiter", "separator"), ("file.encoding", "encoding")):

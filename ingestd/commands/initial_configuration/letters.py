@@ -1,4 +1,4 @@
-"""The letters of a sample with a guessed encoding. Pure rules."""
+"""Letters in a sample that do not prove its guessed encoding. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _ROWS = 2000
 _SHOWN = 3
 _WESTERN = "windows-1252"
 _PROOF = frozenset("äöüÄÖÜß°µ§·±²€„“”…\N{EN DASH}")
-"""Letters and signs of German tables. Other encodings have most of these letters at the same bytes, and the guess considers the
-rest."""
+"""Letters and signs of German tables, which need no decision: most of them have the same bytes in other encodings, and the
+guess considers the other letters."""
 
 
 def unproven_letters(records: SampleRecords, encoding: str) -> list[str]:
-    """Return some texts with letters that another encoding may have at the same bytes; empty if there is no such text."""
+    """Return some texts in which another encoding may have different letters at the same bytes; empty if there are none."""
     found = (text for text in _texts(records) if not text.isascii())
     if encoding == _WESTERN:
         found = (text for text in found if not {one for one in text if not one.isascii()} <= _PROOF)

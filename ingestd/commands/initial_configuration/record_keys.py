@@ -1,4 +1,4 @@
-"""Which columns name a record: their values are complete, and no combination of them repeats. Pure rules."""
+"""The columns that identify a record: their values are complete, and their combined values do not repeat. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _NAME_OF_A_KEY = re.compile(
     re.IGNORECASE,
 )
 _END_OF_A_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
-"""In names such as partNumber."""
+"""The end of a word in names such as partNumber."""
 _COLUMNS = 12
-"""Number of columns that are combined."""
+"""The maximum number of columns from which combinations are made."""
 _MOST = 3
-"""Number of columns in a combination."""
+"""The maximum number of columns in a combination."""
 
 FORMAT_KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "junit": (("classname", "name"), ("suite", "classname", "name")),
     "text": (("time", "name"), ("time",), ("time", "message")),
     "reqif": (("ReqIF.ForeignID",), ("@IDENTIFIER",)),
 }
-"""The fields that name a record of a format, in order of preference."""
+"""The fields that identify a record of a format, in order of preference."""
 NESTED_KEY, NESTED_PARENT = "item.path", "parent."
-"""The field that names a record among nested ones, and the prefix of the fields of the record around it."""
+"""The field that identifies a nested record, and the prefix of the fields of the enclosing record."""
 FILE = "file.stem"
-"""The field that names the record of a file with a single record."""
+"""The field that identifies the record of a file with a single record."""
 DOCUMENT = "document"
 """The kind of a file with a single record, such as an INI."""
 
 
 class KeyProposal(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns that name a record; empty if no columns do.
+    """The columns that identify a record; empty if no columns do.
 
-    ``doubt``: a sentence on why a person must decide; empty: the columns are clear.
+    ``doubt``: why a person must decide, as a sentence; empty: no decision is necessary.
     """
 
     columns: tuple[str, ...]
@@ -58,12 +58,12 @@ def is_possible_key(column: str) -> bool:
 
 
 def looks_like_key(column: str) -> bool:
-    """Return True if the name of a column says that it names a record."""
+    """Return True if the name of a column suggests that the column identifies a record."""
     return _NAME_OF_A_KEY.search(_END_OF_A_WORD.sub(" ", column)) is not None
 
 
 def repeated_records(records: pl.DataFrame, key: Sequence[str]) -> int:
-    """Return the number of records with a key that an earlier record has. Records without a complete key are not counted."""
+    """Return the number of records with the key of an earlier record. Records with an incomplete key are not counted."""
     columns = [column for column in key if column in records.columns]
     if not columns:
         return max(0, records.height - 1)
@@ -81,9 +81,9 @@ def propose_key(
     primary: tuple[str, ...] = (),
     kind: str = "",
 ) -> KeyProposal:
-    """Return the columns that name a record.
+    """Return the columns that identify a record.
 
-    ``measured``: the columns with fractions, which can't name a record. ``primary``: the primary key of a table. ``kind``: the
+    ``measured``: the columns with fractions, which are proposed last. ``primary``: the primary key of a table. ``kind``: the
     name of the format.
     """
     usable = [name for name in columns if is_possible_key(name)]
@@ -103,7 +103,7 @@ def propose_key(
 
 
 def _single(records: pl.DataFrame, names: Sequence[str], filled: Collection[str]) -> Iterator[KeyProposal]:
-    """Yield the columns that name a record alone. Columns come first if their name or place suggests it."""
+    """Yield single columns that identify a record. The first column, and columns with the name of a key, come first."""
     unique = [name for name in names if not repeated_records(records, (name,))]
     likely = [name for name in unique if name == records.columns[0] or looks_like_key(name)]
     for name in sorted(likely, key=lambda one: (one not in filled, not looks_like_key(one))):
@@ -118,7 +118,7 @@ def _single(records: pl.DataFrame, names: Sequence[str], filled: Collection[str]
 
 
 def _combined(records: pl.DataFrame, names: Sequence[str]) -> Iterator[KeyProposal]:
-    """Yield the smallest combinations of columns that name a record together."""
+    """Yield the combinations of columns that identify a record together, smallest first."""
     for size in range(2, _MOST + 1):
         for together in combinations(names[:_COLUMNS], size):
             if not repeated_records(records, together):

@@ -24,21 +24,21 @@ from ingestd.intake.run import checked_batches
 from ingestd.sdk import KnowsKey
 
 RECORDS = 100_000
-"""Number of records in which keys are searched."""
+"""The number of records that are searched for a key."""
 _ROWS = 2000
-"""Number of rows in which a header is searched."""
+"""The number of rows that are searched for a header."""
 
 DRAFT_KEY = secrets.token_hex()
-"""The API key of drafts. Every later message of the command masks it, so it must not be a word of a message."""
+"""The API key of drafts. Every later message of the command masks this text, so it must not be a word of a message."""
 
 FormatSettings = Mapping[str, object]
-"""The setting ``format`` of a source; empty: the end of the file's name selects the format."""
+"""The setting ``format`` of a source; empty: the suffix of the file selects the format."""
 
 
 class SampleRecords(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a sample.
 
-    ``first``: the first `RECORDS` of them. ``facts``: facts on how the sample was read. ``key``: the primary key.
+    ``first``: the first records, at least `RECORDS` if possible. ``facts``: how the sample was read. ``key``: the primary key.
     """
 
     profile: ColumnProfile
@@ -48,10 +48,10 @@ class SampleRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def batches_of_file(path: Path, settings: FormatSettings) -> Iterator[Batch]:
-    """Read a file as a drop folder reads it.
+    """Read a file in the same way as the directory connector.
 
     Raises:
-        SourceBroken: its format is not known, or it can't be read.
+        SourceBroken: the format is not known, or the file can't be read.
         ConfigurationError: the settings do not describe a format.
     """
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
@@ -61,10 +61,10 @@ def batches_of_file(path: Path, settings: FormatSettings) -> Iterator[Batch]:
 
 
 def first_rows(path: Path, settings: FormatSettings) -> tuple[list[Row], Mapping[str, str]]:
-    """Return the first rows of a table file that are not empty, and the facts.
+    """Return the non-empty rows at the beginning of a table file, and the facts.
 
-    ``settings`` have ``columns``, so that no row is a header. Rows of CSV with more fields than ``columns`` are rejected as
-    records, but the rejects have their fields.
+    ``settings`` have ``columns``, so that no row is a header. CSV rows with more fields than ``columns`` are rejected as
+    records; this function takes their fields from the rejects.
 
     Raises:
         SourceBroken: the file can't be read.
@@ -83,7 +83,7 @@ def records_of_file(path: Path, settings: FormatSettings) -> SampleRecords:
 
 
 def glob_of(name: str) -> str:
-    """Return a glob for names of the same format as ``name``, else for its last suffix. A date in a name is not a suffix."""
+    """Return a glob for names of the format of ``name``, or else with its last suffix. Other parts may vary, such as a date."""
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         configuration = _draft(Path(folder), {"connector": "directory", "path": folder}, {})
     globs: list[str] = configuration.settings.pipelines[0].source.options.model_dump()["pattern"]
@@ -91,10 +91,10 @@ def glob_of(name: str) -> str:
 
 
 def records_of_table(url: str, table: str) -> SampleRecords:
-    """Read a table once. ``url`` may have a password; it is passed as a variable and written nowhere.
+    """Read a table once. ``url`` may have a password: it is passed as a variable, and never written to a file.
 
     Raises:
-        SourceUnavailable, SourceBroken: the database is not reachable, or it has no such table.
+        SourceUnavailable, SourceBroken: the database is not reachable, or does not have the table.
         ConfigurationError: the address is not an address of a database.
     """
     with TemporaryDirectory(prefix="ingestd-init-") as folder:

@@ -1,7 +1,7 @@
-"""The layout of a table in the rows of a sample: title rows, header rows, a row of units, records. Pure rules.
+"""The layout of a table in the rows of a sample: title rows, header rows, a row of units, records. Performs no I/O.
 
-The columns with numbers and dates decide: their cells are texts in the header, and values in the records. A decision that the
-rows do not prove is a doubt, which a person decides.
+Columns with numbers and dates show where the header ends: their cells are texts in the header, and values in the records. If
+the rows do not prove a decision, the decision is a doubt, which a person decides.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Row = tuple[int, Sequence[str]]
 
 
 class TableLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the header is. ``header_row``: its first row number; 0: there is none. ``first``, ``last``: its columns, from 0.
+    """The layout of a table. ``header_row``: the number of the first header row; 0: the table has no header.
 
-    ``doubts``: a sentence on each decision that the rows do not prove, by the option of the command for it. ``repeats_names``:
-    two columns have one name. ``records``: the number of rows below that look like records.
+    ``first``, ``last``: the first and last column, from 0. ``doubts``: sentences on unproven decisions, by command option.
+    ``repeats_names``: two columns have the same name. ``records``: the number of rows that look like records.
     """
 
     header_row: int
@@ -54,16 +54,16 @@ class TableLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def has_no_header(names: Sequence[str]) -> bool:
-    """Return True if the names of columns look like the first record. Years may be names of columns; fractions are not."""
+    """Return True if the names look like a record: one is a fraction, or all are whole numbers. Years may be names."""
     return any(map(_FRACTION.fullmatch, names)) or all(map(_WHOLE_NUMBER.fullmatch, names))
 
 
 def find_layout(
     rows: Sequence[Row], is_unit: Callable[[str], bool], *, header_row: int | None = None
 ) -> TableLayout | None:
-    """Return the layout of the table in ``rows``, which are not empty; None if there is no table.
+    """Return the layout of the table in ``rows``, which has no empty rows; None if there is no table.
 
-    ``is_unit`` returns True for the name of a unit. ``header_row``: the first row of the header, if it is known; 0: none.
+    ``is_unit`` returns True for the name of a unit. ``header_row``: the first header row; 0: no header; None: not known.
     """
     if len(rows) < 2 and header_row is None:
         return None
@@ -71,7 +71,7 @@ def find_layout(
 
 
 class _Table:
-    """The rows of a sample, and the columns that have values in their last third."""
+    """The rows of a sample, and the columns that have values in the last third of the rows."""
 
     def __init__(self, rows: Sequence[Row], is_unit: Callable[[str], bool]) -> None:
         self._rows = [(number, [cell.strip() for cell in cells]) for number, cells in rows]
@@ -88,7 +88,7 @@ class _Table:
         self._kinds = [self._kind(cells) for _, cells in self._rows]
 
     def _kind(self, cells: Sequence[str]) -> str:
-        """Return ``record`` if most cells in the columns with values hold values, ``text`` if most hold texts, else empty."""
+        """Return ``record`` or ``text`` by the cells in columns with values; an empty text if most of these are missing."""
         present = [cells[at] for at in self._valued if not _is_missing(cells, at)]
         values = sum(map(_is_value, present))
         if not present or len(present) * 2 < len(self._valued):
@@ -109,7 +109,7 @@ class _Table:
         return next(cells for number, cells in self._rows if number == layout.header_row)
 
     def _chosen(self, found: Sequence[TableLayout]) -> TableLayout:
-        """Return the layout with most records before the next layout begins; later headers of a long table are rows of it."""
+        """Return the layout with the most records before the next layout. In a long first table, later headers are rows."""
         first, *others = found
         if not others:
             return first
@@ -190,7 +190,7 @@ class _Table:
         )
 
     def _head(self, bottom: int) -> int | None:
-        """Return the index of the first header row, from the index of the last header row; None: names are missing or equal."""
+        """Return the index of the first header row if ``bottom`` is the last; None if names are missing or equal."""
         for top in range(bottom, max(-1, bottom - _HEADER_ROWS), -1):
             if top < bottom and not self._is_adjacent(top + 1):
                 return None
@@ -238,7 +238,7 @@ class _Table:
         return is_known or _BRACKETED.fullmatch(text) is not None or self._is_unit(text)
 
     def _by_texts(self) -> TableLayout | None:
-        """Return the layout of a table with texts only, or with numbers as names; a person decides about the first row."""
+        """Return the layout of a table in which no numbers show the header. The first row may be a doubt."""
         top = next((at for at, (_, cells) in enumerate(self._rows) if self._is_complete(cells)), None)
         if top is None or not self._core:
             return None
@@ -253,7 +253,7 @@ class _Table:
         return msgspec.structs.replace(found, doubts={**found.doubts, "--header-row": doubt})
 
     def _contrasts(self, top: int, at: int) -> bool:
-        """Return True if the texts of a column differ in kind from its name: all have digits, or they repeat."""
+        """Return True if the texts of a column differ in kind from its name: all texts have digits, or texts repeat."""
         name = self._rows[top][1][at]
         texts = [cells[at] for _, cells in self._rows[top + 1 :] if not _is_missing(cells, at)]
         if any(one.isdigit() for one in name) or not texts:

@@ -1,4 +1,4 @@
-"""The settings of the format for the layout of a table, by the options or the decisions of a person."""
+"""Format settings for the layout of a table, from the options of the command or the decisions of a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of an initial configuration, with comments. Pure rules."""
+"""The text of an initial configuration, with comments. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _RULES: Mapping[object, str] = {
     True: 'decimal: ",", group: "."',
     "comma": 'decimal: ".", group: ","',
 }
-"""The rules for numbers with a decimal comma, without and with points between thousands, and for commas between thousands."""
+"""The settings for three notations: decimal comma; decimal comma and points between thousands; commas between thousands."""
 
 
 class InitialFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of files like the sample. ``path`` is relative to the configuration, or absolute.
 
-    ``format``: the setting; empty: the names of the files select it. ``found``: sentences about the sample.
+    ``format``: the setting of this name; empty: file names select the format. ``found``: sentences about the sample.
     """
 
     path: str
@@ -34,24 +34,24 @@ class InitialFolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InitialTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of a database. ``url`` is the text for the configuration: a placeholder if the address has a password."""
+    """A table of a database. ``url``: the text of the setting; a placeholder if the address has a password."""
 
     url: str
     table: str
 
 
 class InitialEntries(msgspec.Struct, frozen=True, kw_only=True):
-    """Columns with one notation. ``rules``: further settings of their entries, as YAML; empty: none."""
+    """Columns with the same notation. ``rules``: further settings of the columns' entries, as YAML; empty: none."""
 
     columns: tuple[str, ...]
     rules: str = ""
 
 
 class InitialSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The choices of the user. ``url`` and ``api_key`` of the service are texts for the configuration.
+    """The choices of the user. ``url``, ``api_key``: the texts of the service's settings.
 
-    ``state``: the state file, relative to the configuration. ``key``: the columns that name a record. ``repeated``: the number
-    of records of the sample with the key of an earlier record.
+    ``state``: the state file, relative to the configuration. ``key``: the columns that identify a record. ``repeated``: the
+    number of records of the sample with the key of an earlier record.
     """
 
     url: str
@@ -67,7 +67,7 @@ class InitialSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configuration_text(chosen: InitialSettings) -> str:
-    """Return the configuration as YAML. A text of the user is in quotes, and '${' in it is not a placeholder."""
+    """Return the configuration as YAML. Texts of the user are quoted, and '${' in these texts is escaped."""
     lines = [
         "# The configuration of ingestd. 'ingestd check' finds mistakes, 'ingestd plan' shows what a sync would do,",
         "# 'ingestd sync' does it once, and 'ingestd run' is the daemon.",
@@ -101,7 +101,7 @@ def _key_lines(chosen: InitialSettings) -> list[str]:
         )
     if isinstance(chosen.source, InitialFolder) and record_keys.FILE not in chosen.key:
         lines.append(
-            "    # A later file replaces the values of equal keys. Begin the key with {file.stem}. to keep those of each file."
+            "    # A later file replaces the values of equal keys. A key that begins with {file.stem}. keeps those of each file."
         )
     return lines
 
@@ -135,7 +135,7 @@ def _entries_line(key: tuple[str, ...], entries: InitialEntries) -> str:
 
 
 def _flow(settings: Mapping[str, object]) -> str:
-    """Return settings as a mapping of YAML in one line."""
+    """Return settings as a YAML mapping in one line."""
 
     def value(given: object) -> str:
         if isinstance(given, list):
@@ -147,7 +147,7 @@ def _flow(settings: Mapping[str, object]) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text as the rest of a comment."""
+    """Return a text for a comment of one line: unprintable characters become spaces."""
     return "".join(one if one.isprintable() else " " for one in text)
 
 
@@ -162,9 +162,9 @@ def _text(text: str) -> str:
 def suggested_values(
     columns: Mapping[str, ColumnContract], key: Collection[str], numeric: Collection[str], *, kind: str
 ) -> tuple[str, ...]:
-    """Return the columns of numbers without the key; every other column if there is none.
+    """Return the numeric columns that are not in the key. If there are none, return all columns that are not in the key.
 
-    ``kind``: the name of the format. For a test, the columns are its status and duration; for a requirement, its attributes.
+    ``kind``: the name of the format. For JUnit, return status and duration of a test; for ReqIF, attributes of a requirement.
     """
     others = [name for name in columns if name not in key and not name.startswith(record_keys.NESTED_PARENT)]
     match kind:
@@ -180,9 +180,9 @@ def suggested_values(
 def entries_of(
     profile: ColumnProfile, columns: Sequence[str], unclear: Mapping[str, bool], *, decimal: str
 ) -> tuple[InitialEntries, ...]:
-    """Return the entries of the chosen columns by their notation.
+    """Return the entries of the chosen columns, grouped by notation.
 
-    ``unclear``: see `ColumnProfile.unclear_numbers`. ``decimal``: what separates their decimals.
+    ``unclear``: see `ColumnProfile.unclear_numbers`. ``decimal``: the decimal separator of the columns in ``unclear``.
     """
     contract, commas = profile.contract(), dict(profile.decimal_commas())
     if decimal == ",":
@@ -191,7 +191,7 @@ def entries_of(
     groups: dict[str, list[str]] = {}
     for name in columns:
         if name in commas or name in thousands:
-            # A rule for numbers would reject a record for its empty field.
+            # Without ``missing``, a rule for numbers rejects records in which this field is empty.
             missing = "" if contract[name].filled else 'missing: [""], '
             rules = f"values: {{{missing}{_RULES[commas.get(name, 'comma')]}}}"
         else:

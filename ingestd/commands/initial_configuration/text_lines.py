@@ -1,4 +1,4 @@
-"""The pattern of the lines of a log: a time, a level, and the rest. Pure rules."""
+"""The pattern of the lines of a log: a time, a level, and the rest of the line. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMES = (
 _LEVEL = r"\[?(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\]?:?"
 _NAMED = r"(?P<name>[^\W\d_][^=:\s]*)\s*[=:]\s*(?P<value>\S+)(?P<rest>.*)"
 _MEASURED = r"[^\W\d_][^=:\s]*\s*(?:=\s*\S|:\s*[+-]?[.,]?\d)"
-"""A name with a value. A word before a colon and a text is the program that writes the line."""
+"""A name with a value. If a text without a number follows a word and a colon, the word is the program that wrote the line."""
 _REST = r"(?P<message>.*)"
 _MOST = 0.9
 _SOME = 0.3
@@ -30,9 +30,9 @@ class LinePattern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_pattern(lines: Sequence[str]) -> LinePattern | None:
-    """Return the pattern of lines that begin with a time; None if only a small share of lines does.
+    """Return the pattern of lines that begin with a time; None if the first line has no time, or too few lines have one.
 
-    Other lines continue the line above them.
+    Lines without a time continue the line above.
     """
     for time in _TIMES:
         start = rf"\[?(?P<time>{time})\]?"

@@ -1,4 +1,4 @@
-"""The plan of a sync of the sample alone, with the configuration that is to be written."""
+"""The plan of a sync that reads only the sample, with the configuration that `ingestd init` will write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ingestd.daemon.configuration import read_configuration
 from ingestd.telemetry import log_event
 
 SHOWN = 5
-"""Number of entries of each kind, and of rejected records, that the plan has."""
+"""The maximum number of changes of each kind, and of rejected records, in the plan."""
 
 
 def plan_of_sample(settings: InitialSettings, *, sample: Path | None, address: str) -> PartitionPlan:
@@ -27,7 +27,7 @@ def plan_of_sample(settings: InitialSettings, *, sample: Path | None, address: s
     ``sample``: the file, if the source is a folder. ``address``: the address of the database, if the source is a table.
 
     Raises:
-        SourceBroken: the sample can't be read with the configuration, or gives no entry.
+        SourceBroken: the sample can't be read with the configuration, or has nothing to read.
         ConfigurationError: the configuration has a mistake.
     """
     with TemporaryDirectory(prefix="ingestd-init-") as name:

@@ -21,7 +21,7 @@ from ingestd.core.errors import SourceBroken
 _SHEETS = 50
 _COLUMNS = 256
 _SIMILAR = 0.3
-"""If another table has at least this share of the largest table's cells, it may be meant."""
+"""A table with at least this share of the largest table's cells may be the intended table."""
 
 
 class _SheetTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,10 +36,10 @@ class _SheetTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def understand_workbook(path: Path, decisions: Decisions) -> FileSample:
-    """Return how a workbook is read.
+    """Return the format settings and the records of a workbook.
 
     Raises:
-        SourceBroken: it can't be read, or has no table.
+        SourceBroken: the workbook can't be read, or has no table.
     """
     sheets = dict(_sheets(path, decisions))
     found = {sheet: tables for sheet, rows in sheets.items() if (tables := _tables(sheet, rows, decisions))}
@@ -71,7 +71,7 @@ def understand_workbook(path: Path, decisions: Decisions) -> FileSample:
 
 
 def _sheets(path: Path, decisions: Decisions) -> Iterator[tuple[str, Sequence[Row]]]:
-    """Yield the names of the sheets with cells, and their first rows."""
+    """Yield the name and the first rows of each sheet that has cells."""
     raw: dict[str, object] = {"type": "excel", "columns": [f"c{number}" for number in range(_COLUMNS)]}
     if (area := decisions.given("--area")) is not None:
         raw["area"] = area
@@ -88,7 +88,7 @@ def _sheets(path: Path, decisions: Decisions) -> Iterator[tuple[str, Sequence[Ro
 
 
 def _tables(sheet: str, rows: Sequence[Row], decisions: Decisions) -> Sequence[_SheetTable]:
-    """Return the tables of a sheet. Tables beside each other have an empty column between them."""
+    """Return the tables of a sheet. An empty column separates two tables."""
     given = decisions.given("--header-row")
     header_row = None if given is None else int(given)
     if (area := decisions.given("--area")) is not None:
@@ -107,7 +107,7 @@ def _tables(sheet: str, rows: Sequence[Row], decisions: Decisions) -> Sequence[_
 
 
 def _meant_table(path: Path, tables: Sequence[_SheetTable], decisions: Decisions) -> _SheetTable:
-    """Return the table with most cells; another table of similar size may be meant."""
+    """Return the table with the most cells. If another table has a similar size, the choice is a doubt."""
     largest = max(tables, key=lambda one: one.cells)
     similar = [one.area for one in tables if one.cells >= _SIMILAR * largest.cells]
     if len(similar) == 1:

@@ -1,4 +1,4 @@
-"""The file of `ingestd test`: its cases, each value with its location. Texts are exact: ``0.30`` needs no quotes."""
+"""The file of `ingestd test`: its cases, with the location of each value. Scalars keep their text: ``0.30`` needs no quotes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CASE = ("name", "pipeline", "rows", "columns", "sample", "facts", "entries", "r
 
 
 class ExpectedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that a case expects; ``value`` or ``type`` None: any."""
+    """An entry that a case expects. ``value``, ``type``: None permits any."""
 
     line: int
     key: str
@@ -37,10 +37,10 @@ class ExpectedReject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MappingCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One case. Either ``rows`` or ``sample`` holds its records.
+    """One case. Its records are in either ``rows`` or ``sample``.
 
     ``columns``: the header of the rows (None: a record may lack any field). ``broken``: a part of the reason why the whole
-    partition is rejected (None: it is not rejected). ``partial``: other entries and rejections are ignored.
+    partition is rejected (None: it is not rejected). ``partial``: entries and rejections that are not expected are ignored.
     """
 
     file: Path

@@ -1,4 +1,4 @@
-"""Runs a case through the pipeline's mapping, as the intake does, and compares the result with what it expects."""
+"""Runs a test case through the pipeline's mapping, as the intake does, and compares the output with the expected output."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ingestd.sdk import pack
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """``differences``: line and sentence of each difference.
+    """The result of a test case. ``differences``: line and sentence of each difference from the expected output.
 
-    ``covered``: the rules (`rules_of`) that made an expected entry.
+    ``covered``: the indices of the rules (`rules_of`) that made an expected entry.
     """
 
     differences: tuple[tuple[int, str], ...]
@@ -33,17 +33,17 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MappingRule(msgspec.Struct, frozen=True, kw_only=True):
-    """One specification of a pipeline, or one column of it; ``label`` names it for people."""
+    """One entry specification of a pipeline, or one column of a specification. ``label``: the name for people."""
 
     label: str
     mapping: Mapping
 
 
 class CaseOutput(msgspec.Struct):
-    """What a mapping makes of records.
+    """The output of a mapping for the records of a case.
 
-    ``entries``: value and data type by key. ``rejects``: position, as text, and reason of each rejected record. ``made_by``: the
-    keys that each rule makes. ``broken``: why all records are rejected as a whole, or None.
+    ``entries``: value and data type by key. ``rejects``: position, as text, and reason of each rejected record. ``made_by``: by
+    index of a rule, the keys that the rule makes. ``broken``: why the whole source is rejected; None: it is accepted.
     """
 
     entries: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
@@ -78,7 +78,7 @@ def run_case(
     sample: Callable[[Path], Iterator[Batch]],
     groups: Aggregation | None = None,
 ) -> CaseResult:
-    """Map the records of a case, and compare; the arguments are the same as for `map_case`."""
+    """Map the records of a case, and compare the output with the case. The arguments are those of `map_case`."""
     output = map_case(case, mapping=mapping, rules=rules, sample=sample, groups=groups)
     expected = {entry.key for entry in case.entries}
     return CaseResult(
@@ -102,7 +102,7 @@ def map_case(
         for batch in checked_batches(sample(case.sample) if case.sample is not None else iter((_batch(case),)))
     )
     try:
-        is_reading = case.sample is not None or case.columns is not None  # rows are single records of a reading
+        is_reading = case.sample is not None or case.columns is not None  # ``rows`` alone are no whole reading
         fields = AbsentFields(mapping, whole=is_reading)
         if groups is not None:
             of_groups = AbsentFields(groups, whole=is_reading)

@@ -43,8 +43,8 @@ class PipelineMapping:
         """Read a configuration without its secrets.
 
         Raises:
-            ConfigurationError: it has mistakes.
-            PipelineUnknown: it has no such pipeline.
+            ConfigurationError: the configuration has mistakes.
+            PipelineUnknown: the configuration does not have the pipeline.
         """
         configuration = read_configuration(config, environment=os.environ, cwd=config.parent, secrets=False)
         (name,) = chosen_pipelines(configuration, [pipeline])
@@ -53,7 +53,7 @@ class PipelineMapping:
     def __call__(
         self, source: TextRecord | Sequence[TextRecord] | str | Path, *, facts: Mapping[str, str] | None = None
     ) -> MappedRecords:
-        """Map a record, several records, or the file at a path as the source would read it.
+        """Map a record, several records, or the file at a path, which is read like a file of the source.
 
         Values are texts or None, as a source reads them. ``facts``: the facts that the mapping uses, such as ``file.stem``.
 

@@ -35,7 +35,7 @@ from ingestd.settings.log import LogSettings
 _SECONDS = 20.0
 """Time limit for counting rows, and for the service manager."""
 _SENTENCES = frozenset({"versions", "clock", "descriptors", "watches"})
-"""Steps of the machine with sentences that have neither a path nor a setting."""
+"""Steps of the machine check. Their sentences contain neither a path nor a setting."""
 _UNIT_PROPERTIES = (
     "LoadState", "ActiveState", "SubState", "Result", "NRestarts", "ExecMainCode", "ExecMainStatus", "MemoryCurrent",
     "CPUUsageNSec", "TasksCurrent", "ActiveEnterTimestampMonotonic",
@@ -62,7 +62,7 @@ A file with the member "failed" could not be made; it has the kind of the error.
 def bundle_files(path: Path, *, environment: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of the files of a bundle for the configuration file ``path``. Blocks.
 
-    A part that fails does not prevent the other parts.
+    If a file can't be made, all other files are still made.
     """
     configuration, mistakes = _configuration(path, environment)
     settings = configuration.settings if configuration is not None else None
@@ -84,7 +84,7 @@ def bundle_files(path: Path, *, environment: Mapping[str, str]) -> Iterator[tupl
 
 
 def archive(files: Iterator[tuple[str, bytes]], *, name: str) -> bytes:
-    """Return a tar.gz with a folder ``name``. Its members have mode 0600 and no owner."""
+    """Return a tar.gz archive with the files in a folder ``name``. The files have mode 0600 and no owner."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         for file, data in files:
@@ -113,12 +113,12 @@ def versions() -> dict[str, object]:
 def _installed(library: str) -> str:
     try:
         return version(library)
-    except PackageNotFoundError:  # one for other versions of Python
+    except PackageNotFoundError:  # a library that only other versions of Python need
         return "not installed"
 
 
 def unit_state(unit: str, *, manager: Path = _MANAGER, program: str = "systemctl") -> dict[str, object]:
-    """Return properties of a systemd unit that are states and numbers; ``running`` is False without systemd."""
+    """Return the states and numbers of a systemd unit. Without systemd, return only ``systemd``: False."""
     found = shutil.which(program)
     if found is None or not manager.exists():
         return {"systemd": False}
@@ -133,13 +133,13 @@ def unit_state(unit: str, *, manager: Path = _MANAGER, program: str = "systemctl
 def _file(name: str, make: Callable[[], object]) -> tuple[str, bytes]:
     try:
         made = make()
-    except Exception as error:  # noqa: BLE001 - the other files are made; a message may quote a value
+    except Exception as error:  # noqa: BLE001 - other files are made; a message may quote a value
         made = {"failed": type(error).__name__}
     return f"{name}.json", json.dumps(made, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
 def _configuration(path: Path, environment: Mapping[str, str]) -> tuple[Configuration | None, list[dict[str, int]]]:
-    """Return the configuration and the locations of its mistakes; without their sentences, which may quote the file."""
+    """Return the configuration and the locations of mistakes. Sentences are omitted, because they may quote the file."""
     mistakes: list[dict[str, int]] = []
     for secrets in (True, False):  # this account may not be able to read the secrets
         try:
@@ -178,7 +178,7 @@ def _rejected(configuration: Configuration, known: frozenset[str]) -> dict[str, 
 
 
 MOST = 100_000
-"""Rejections that are counted, the oldest first."""
+"""The maximum number of rejections that are counted by reason; the oldest are counted first."""
 _KINDS = 200
 _WORDS = """
 a above accept an and another are as at be been before below bytes can cell character characters column columns contract
@@ -195,7 +195,7 @@ _TOKEN = re.compile(r"[^\s.,;:()]+")
 
 
 def reason_form(reason: str) -> str:
-    """Return a reason with only the ordinary words of our own sentences. Everything else becomes an ellipsis."""
+    """Return a reason with only the words of ``_WORDS``. All other words and quoted texts become an ellipsis."""
     words = [
         token.lower() if token.lower() in _KNOWN_WORDS else "…" for token in _TOKEN.findall(_QUOTED.sub(" … ", reason))
     ]
@@ -204,7 +204,7 @@ def reason_form(reason: str) -> str:
 
 
 def counts_by_reason(rejections: Iterable[Rejection], *, known: Collection[str]) -> list[dict[str, object]]:
-    """Return the numbers of the first ``MOST`` rejections by pipeline, subject, HTTP status and form of the reason."""
+    """Return counts of the first ``MOST`` rejections by pipeline, subject, HTTP status and form of the reason."""
     found = Counter(
         (one.pipeline if one.pipeline in known else TEXT, one.subject, one.status, reason_form(one.reason))
         for one in islice(rejections, MOST)

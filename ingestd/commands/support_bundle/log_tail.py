@@ -30,7 +30,7 @@ _LEVELS = frozenset({"debug", "info", "warning", "error"})
 def last_events(
     settings: LogSettings, *, known: Collection[str], journalctl: str = "journalctl"
 ) -> Iterator[dict[str, object]]:
-    """Yield the last events, the oldest first: time, level, name, and members that are numbers or declared alternatives.
+    """Yield the last events, oldest first: time, level, name, and members that are numbers or declared alternatives.
 
     Raises:
         OSError, subprocess.SubprocessError: the log can't be read.
@@ -81,7 +81,7 @@ def _time(text: object) -> str:
 
 
 def _declared_events() -> dict[str, dict[str, object]]:
-    """Return the declared types of the fields of each event by the event's name."""
+    """Return the declared types of each event's fields, by the name of the event."""
     for module in pkgutil.iter_modules(catalogue.__path__):
         importlib.import_module(f"{catalogue.__name__}.{module.name}")
     found: dict[str, dict[str, object]] = {"log_lines_dropped": {"lines": int}, "library_log": {}}

@@ -1,7 +1,7 @@
-"""The structure of a value without its texts, which a person may pass on to other people.
+"""The structure of a value without its texts, so that a person can share it.
 
-A text is kept only if it is one of the alternatives that the program itself declares (`Literal`), or one of ``known``, such as
-the names of pipelines. Every other text is replaced, whatever it contains. Nothing searches for secrets.
+A text is kept only if it is one of the alternatives that the program itself declares (`Literal`), or is in ``known``, such as
+the names of pipelines. Every other text is replaced, so the code need not recognise secrets.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 
 TEXT, SECRET, PATH, NUMBER = "<text>", "<secret>", "<path>", "<number>"
 _ITEMS = 1_000
-"""Items of a list that are shown. A configuration may have any number."""
+"""The maximum number of items of a list that are shown."""
 _SECRET_NAME = re.compile(r"key|pass|pwd|secret|token|auth|credential|pin\b", re.IGNORECASE)
-"""Fields of connectors that are declared as a number, but may hold a number that must stay private."""
+"""Names of connector fields that may hold a secret number, such as a PIN. The number is not shown."""
 
 
 def structure_of(value: object, *, known: Collection[str] = (), annotation: object = None, name: str = "") -> object:
@@ -58,7 +58,7 @@ def _scalar(value: object, known: Collection[str], annotation: object, name: str
 def event_fields(
     event: Mapping[str, object], fields: Mapping[str, object], *, known: Collection[str]
 ) -> dict[str, object]:
-    """Return the members of a log line by the declared types of their fields. Other members are left out."""
+    """Return the structure of the members of a log line that are in ``fields``, by their declared types."""
     return {
         name: structure_of(event[name], known=known, annotation=annotation, name=name)
         for name, annotation in fields.items()

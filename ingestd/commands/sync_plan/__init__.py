@@ -1,1 +1,1 @@
-"""The plan of a sync: what it would change, its file, and its execution."""
+"""The plan of a sync: the changes, the file of the plan, and the execution of the plan."""

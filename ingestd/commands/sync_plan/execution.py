@@ -1,8 +1,8 @@
-"""`ingestd plan`, and `ingestd sync --plan`: a plan is made again, compared, and committed as a whole.
+"""`ingestd plan`, and `ingestd sync --plan`, which executes a saved plan as a whole or not at all.
 
-The intake of a planned sync runs on a copy of the state file. If it has the effect of the plan, the copy replaces the content of
-the state file in one transaction, and the delivery begins after that. So a crash leaves either nothing of the plan, or all
-of it as pending entries, which the next sync or run delivers.
+The intake of a planned sync writes to a copy of the state file. If the effect is that of the plan, the copy replaces the
+content of the state file in one transaction. The delivery begins after the replacement. So a crash leaves the state file
+unchanged, or with all changes of the plan as pending entries, which the next sync or run delivers.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 
 class PlanRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """The saved plan differs from the present effect of a sync. ``differences``: a sentence each; ``now``: the present plan."""
+    """The effect of a sync now differs from the saved plan. ``differences``: as sentences. ``now``: the current plan."""
 
     differences: tuple[str, ...]
     now: SyncPlan
 
 
 class Interrupted(Exception):
-    """A signal ended the work before the delivery. ``exit_status``: the exit status of a process that this signal ends."""
+    """A signal ended the work before the delivery. ``exit_status``: 128 plus the signal's number, as in a shell."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -63,7 +63,7 @@ async def plan(
 
     Raises:
         MirrorError: the state file can't be read.
-        Interrupted: a signal ended it.
+        Interrupted: a signal ended the work.
     """
 
     async def make() -> Planned:
@@ -81,14 +81,14 @@ async def plan(
 async def sync_planned(
     configuration: Configuration, saved: SyncPlan, *, timeout_seconds: float | None, emit: Emit
 ) -> SyncReport | PlanRefusal:
-    """Execute exactly a saved plan, or change nothing.
+    """Execute a saved plan exactly, or change nothing.
 
-    The sources are read again. If the effect on every pipeline is the same as in the plan, it is stored in one transaction, and
-    delivered. A run that the guard holds in the plan is held.
+    The sources are read again. If the effect on every pipeline is the same as in the plan, the new content is stored in one
+    transaction, and then delivered. A run that the guard holds in the plan is held.
 
     Raises:
-        MirrorError: the state file can't be used, such as by `MirrorBusy` if a daemon runs.
-        Interrupted: a signal ended it before anything was delivered.
+        MirrorError: the state file can't be used; `MirrorBusy` if a daemon runs.
+        Interrupted: a signal ended the work before the delivery.
     """
     names = [one.name for one in saved.pipelines]
     made = await _until_signal(lambda: _store_planned(configuration, saved, names, emit))
@@ -109,12 +109,12 @@ async def _store_planned(
         differences = plan_differences(saved, made.plan)
         if differences:
             return PlanRefusal(differences=tuple(differences), now=made.plan)
-        state.replace_by(copy.path)  # it runs in this thread, so a signal is handled before it or after it
+        state.replace_by(copy.path)  # runs in this thread, so no signal is handled during the call
     return made.passes
 
 
 async def _until_signal(work: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of ``work``; cancel it at SIGTERM or SIGINT, and raise `Interrupted` after its end."""
+    """Return the result of ``work``. At SIGTERM or SIGINT, cancel the work, wait for its end and raise `Interrupted`."""
     asked = asyncio.Event()
     signals: list[str] = []
 

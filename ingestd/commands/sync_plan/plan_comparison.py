@@ -46,7 +46,7 @@ def _sinks(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
     for planned in saved.sinks:
         found = present.get(planned.name)
         if found is not None and found.known != planned.known:
-            yield f"The state has changed: the sink {planned.name} was delivered to since the plan was made."
+            yield f"The state has changed: after the plan was made, entries were delivered to the sink {planned.name}."
     if saved.pending != now.pending:
         before, after = (sum(one.pending for one in plan.sinks) for plan in (saved, now))
         yield f"The state has changed: {counted(after, 'entry')} pending now; the plan has {before} pending, or different ones."
@@ -55,7 +55,7 @@ def _sinks(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
 def _partitions(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
     planned = {(one.pipeline, one.partition): one for one in saved.partitions}
     present = {(one.pipeline, one.partition): one for one in now.partitions}
-    # If a file is not in the plan but has no effect, that is no difference: it may have been written again with the same bytes.
+    # A file without an effect may be missing in the plan: it may have been written again with the same bytes.
     effective = [name for name, one in present.items() if one.has_effect]
     for name in dict.fromkeys([*planned, *effective]):
         sentence = _partition(planned.get(name), present.get(name))

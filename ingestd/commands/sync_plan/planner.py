@@ -1,4 +1,4 @@
-"""Makes a plan: reads the sources on a copy of the state file, and compares the copy with the original."""
+"""Makes a plan: reads the sources into a copy of the state file, and compares the copy with the original."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _DIGEST_BITS = 256
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, and the reports of the passes over the sources from which it was made."""
+    """A plan, and the reports of the passes that read its sources."""
 
     plan: SyncPlan
     passes: tuple[PassReport, ...]
 
 
 class _Tally(msgspec.Struct, kw_only=True):
-    """Counts, the first changes of each kind, and a digest that does not depend on the order of the changes."""
+    """The counts of changes, the first changes of each kind, and a digest of all changes that ignores their order."""
 
     rows: int
     counts: Counter[str] = msgspec.field(default_factory=Counter)
@@ -83,8 +83,8 @@ async def make_plan(
 ) -> Planned:
     """Read the sources of ``names`` once into ``copy``, and return what a sync would do. No source is changed.
 
-    ``rows``: maximum number of changes of each kind, and of rejects, that the plan contains for each partition. ``on_records``
-    is called from a thread with the number of records of each batch. If it is cancelled, the passes end at their next batch.
+    ``rows``: the maximum number of changes of each kind, and of rejects, for each partition of the plan. ``on_records`` is
+    called from a thread with the number of records of each batch. If `make_plan` is cancelled, passes end at their next batch.
 
     Raises:
         MirrorError: the copy can't be written.
@@ -148,7 +148,7 @@ async def make_plan(
 
 
 async def to_end(call: Callable[[], T]) -> T:
-    """Run a call in a thread. If this is cancelled, wait for the call, because it uses files that its caller then deletes."""
+    """Run a call in a thread. If cancelled, wait for the end of the call, because the caller then deletes files in use."""
     running = asyncio.ensure_future(asyncio.to_thread(call))
     try:
         return await asyncio.shield(running)
@@ -172,7 +172,7 @@ def _reader(
 
 
 def _failures_to(emit: Emit) -> Emit:
-    """Return an `Emit` that reports only bugs: other events would say that something was stored, which is not the case."""
+    """Return an `Emit` that reports only bugs. Other events would say that records were stored, but a plan stores none."""
 
     def pass_on(event: Event) -> None:
         if isinstance(event, SourceFailed):
@@ -197,9 +197,9 @@ def _failures(pipeline: str, passes: Iterable[PassReport]) -> tuple[str, ...]:
 
 
 def _compared_sinks(configuration: Configuration, passes: Iterable[PassReport]) -> dict[str, bool]:
-    """Return the sinks from which a sync may remove unexplained entries.
+    """Return the sinks from which a sync may remove unexplained entries; see `OwnershipKeeper`.
 
-    The value is True if all of them may be removed; see `OwnershipKeeper`.
+    True: all unexplained entries may be removed. False: only entries that a configured pipeline has written.
     """
     last = {one.pipeline: one for one in passes}
     writers: defaultdict[str, list[PipelineSettings]] = defaultdict(list)

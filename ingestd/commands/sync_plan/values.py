@@ -1,4 +1,4 @@
-"""The values of a plan, and its file. The names of the members are part of the JSON of `ingestd plan`."""
+"""The values of a plan, and the file of a plan. The JSON of `ingestd plan` uses the names of the members."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ VERSION = 1
 
 
 class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that would change. ``old`` and ``new`` are None if there is no such value; its type is then None, too.
+    """An entry that would change. If there is no old or no new value, this value and its type are None.
 
-    ``position``: the location of the record of the new value in its partition.
+    ``position``: the location, in its partition, of the record with the new value.
     """
 
     kind: Literal["created", "changed", "removed"]
@@ -37,12 +37,12 @@ class PlannedReject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of a sync on a file or table that has new content, or a held run.
+    """The effect of a sync on a file or table that has new content or a held run.
 
-    ``records`` read and ``rejected``. Entries ``created``, ``changed`` (``retyped`` of them get another data type), ``removed``
-    and ``unchanged``. ``held``: why the guard would hold the run, a sentence each; the counts are then the counts of the held
-    run. ``failure``: why it can't be read, or empty. ``notice``: what the reading guessed or skipped, or empty. ``changes`` and
-    ``rejects``: the first ones of each kind. ``content`` and ``effect``: digests of the records and of all changes.
+    ``records``, ``rejected``: counts of records. ``created``, ``changed``, ``removed``, ``unchanged``: counts of entries.
+    ``retyped``: changed entries with another data type. ``held``: why the guard would hold the run, as sentences; all counts
+    are then of the held run. ``failure``: why the partition can't be read, or empty. ``notice``: what was guessed or skipped,
+    or empty. ``changes``, ``rejects``: the first of each kind. ``content``, ``effect``: digests of records and changes.
     """
 
     pipeline: str
@@ -76,16 +76,16 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_effect(self) -> bool:
-        """True if a sync would change, hold or reject anything of this partition."""
+        """True if a sync would change, hold or reject data of this partition, or can't read it."""
         return self.has_changes or bool(self.held or self.rejected or self.failure)
 
 
 class PipelinePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline of the plan.
 
-    ``skipped``: number of partitions without new content. ``failures``: why the source or a partition of it can't be read.
-    ``configuration``: digest of source, mapping, lookup tables, guard and sink. ``commits``: the number of commits that changed
-    its entries before. ``paused``: a sentence that the pipeline is paused, so it was not read; else empty.
+    ``skipped``: number of partitions without new content. ``failures``: why the source or partitions can't be read.
+    ``configuration``: digest of source, mapping, lookup tables, guard and sink. ``commits``: the number of earlier commits that
+    changed the pipeline's entries. ``paused``: a sentence if the pipeline was not read because it is paused; else empty.
     """
 
     name: str
@@ -98,11 +98,11 @@ class PipelinePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A sink of the plan or with pending entries.
+    """A sink that the plan changes, or that has pending entries.
 
-    ``known``: the state file knows its content. If not, the next delivery finds or creates it. ``pending``: entries that were
-    pending before; a sync delivers them, too. ``unexplained``: entries that no source names any more, and that a sync
-    removes after it has compared the sink; 0 if the configuration keeps them. The execution of a plan keeps them.
+    ``known``: the state file has the sink's content; if not, the next delivery finds or creates the sink. ``pending``: number
+    of earlier pending entries, which a sync also delivers. ``unexplained``: number of entries that no source names any more. A
+    sync removes them when it compares the sink, but the execution of a plan keeps them. 0: the configuration keeps them.
     """
 
     name: str
@@ -112,7 +112,7 @@ class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of a sync. ``made``: a time in UTC. ``pending``: digest of the entries that are pending before."""
+    """The effect of a sync. ``made``: when the plan was made, in UTC. ``pending``: digest of the earlier pending entries."""
 
     version: int
     made: str
@@ -136,7 +136,7 @@ def read_plan(path: Path) -> SyncPlan:
     """Return the plan in a file of ``ingestd plan --save``.
 
     Raises:
-        PlanUnusable: it can't be read, is not a plan, or is a plan of another version.
+        PlanUnusable: the file can't be read, is not a plan, or has a plan of another version.
     """
     try:
         content = path.read_bytes()

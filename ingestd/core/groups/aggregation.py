@@ -1,11 +1,11 @@
-"""Groups of the records of a partition: from records to states, from states to the records of groups.
+"""Groups the records of a partition: records become states, and the merged states become one record for each group.
 
-A *state* is a row about some records of one group: its sums, counts and chosen texts. `Aggregation.merge` makes one state of
-all states of a group, so the states of a large partition can be merged in parts. The states of a group must be merged in the
-order of the records; the result does not depend on how the records are divided into batches.
+A *state* is a row about some records of one group: their sums, counts and chosen texts. `Aggregation.merge` merges all states
+of a group, so a large partition can be merged in parts. The states of a group must be merged in the order of the records. The
+result does not depend on the division of the records into batches.
 
-A group with a rejected record is rejected: without one of its records, an aggregate would be wrong. A rejected record without a
-known group may belong to any group, so it rejects the whole partition.
+A group with a rejected record is rejected, because its aggregates would lack this record. A rejected record without a known
+group may belong to any group, so it rejects the whole partition.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ _ROWS, _FIRST, _LAST, _REASON, _REJECTED = "\0rows", "\0first", "\0last", "\0rea
 
 
 class GroupedRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """Groups as records: ``positions`` locates the first and the last record of each group.
-
-    ``rejects``: the rejected groups.
-    """
+    """Groups as records. ``positions``: the first and the last record of each group. ``rejects``: the rejected groups."""
 
     records: pl.DataFrame
     positions: pl.Series
@@ -58,7 +55,7 @@ class _Aggregate(msgspec.Struct, frozen=True, kw_only=True):
         return self.spec.function in {"sum", "mean"}
 
     def merged(self) -> list[pl.Expr]:
-        """Return the columns of the state of several states, as aggregates of a group."""
+        """Return the expressions that merge the columns of several states of one group."""
         if self.spec.function == "count" or self.sums:
             parts = ("high", "low", "count") if self.sums else ("count",)
             return [pl.col(self.column(part)).sum() for part in parts]
@@ -72,7 +69,7 @@ class _Aggregate(msgspec.Struct, frozen=True, kw_only=True):
         return [best, chosen.last() if is_last else chosen.first()]
 
     def result(self, states: pl.DataFrame) -> pl.Series:
-        """Return the text of the aggregate for each group; null if none of its records has a value."""
+        """Return the text of the aggregate for each group; null if no record of the group has a value."""
         if self.spec.function == "count":
             return states[self.column("count")].cast(pl.String).alias(self.name)
         if not self.sums:
@@ -118,9 +115,9 @@ class Aggregation:
         return tuple(name for name in self.sources if name in columns)
 
     def digest_with(self, mapping: str) -> str:
-        """Return the digest of a mapping of these groups. If the group stage changes, everything is read again."""
+        """Return a digest of the mapping's digest and this group stage. If it changes, the whole source is read again."""
         spec = msgspec.to_builtins(self.spec)
-        if not self.spec.optional:  # as in the versions without it
+        if not self.spec.optional:  # as in versions without this member
             del spec["optional"]
         text = json.dumps([mapping, spec], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -141,9 +138,9 @@ class Aggregation:
         return f"{no_column_sentence(name, columns, header=header)} {OPTIONAL}"
 
     def states(self, batch: Batch) -> tuple[pl.DataFrame, tuple[Reject, ...]]:
-        """Return a state for each record, in their order, and the rejected records.
+        """Return a state for each record, in the order of the records, and the rejected records.
 
-        The second result includes records that the batch rejects. Rejected records of known groups have a state, too.
+        The rejected records include the rejects of the batch. A rejected record with a known group has a state, too.
 
         Raises:
             SourceBroken: the group of a rejected record is unknown.
@@ -180,7 +177,7 @@ class Aggregation:
         )
 
     def records(self, states: pl.DataFrame, *, numbered: bool) -> GroupedRecords:
-        """Return the groups of merged states as records. ``numbered``: the records are rows, and their positions numbers."""
+        """Return the groups of merged states as records. ``numbered``: the positions of the grouped records are row numbers."""
         bad = states[_REJECTED] > 0
         good = states.filter(~bad)
         fields = [good[name] for name in self.spec.by] + [one.result(good) for one in self._aggregates]
@@ -199,7 +196,7 @@ class Aggregation:
         )
 
     def _sources_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the fields and facts of the source that some names need."""
+        """Return the fields and facts of the source from which ``names`` are computed."""
         program = self._program
         found = (source for name in names for source in (program.columns_of(name) if program is not None else (name,)))
         return tuple(dict.fromkeys(found))
@@ -220,7 +217,7 @@ class Aggregation:
         return frame
 
     def _included(self, frame: pl.DataFrame, rejects: RowRejects) -> pl.DataFrame:
-        """Return the records that ``where`` includes or fails for, with the texts of ``let``.
+        """Return the records for which ``where`` is true or has a fault, with the texts of ``let``.
 
         Raises:
             SourceBroken: the group of a record can't be computed.
@@ -246,10 +243,7 @@ class Aggregation:
         return frame.with_columns([output.text().alias(name) for name, output in outputs.items()])
 
     def _stated(self, frame: pl.DataFrame, reasons: MappingOf[int, str]) -> pl.DataFrame:
-        """Return the part of the states that is not about aggregates.
-
-        ``reasons``: the reasons of rejected records, by their `ORDER`.
-        """
+        """Return states without the columns of aggregates. ``reasons``: the reasons of rejected records, by their `ORDER`."""
         known = pl.col(ORDER).replace_strict(reasons, default=None, return_dtype=pl.String) if reasons else pl.lit(None)
         return frame.select(
             *map(column_named, self.spec.by),
@@ -260,13 +254,13 @@ class Aggregation:
         ).with_columns(pl.col(_REASON).is_not_null().cast(pl.Int64).alias(_REJECTED))
 
     def _stated_rejects(self, batch: Batch) -> pl.DataFrame:
-        """Return the part of the states of the records that the connector or the contract has rejected.
+        """Return states of the records that the connector or the contract has rejected, without the columns of aggregates.
 
-        The group of such a record is known if the reason is about one field, and this field does not name the group. A
-        line with a surplus separator, for example, may have its texts in other fields.
+        The group of such a record is known only if the reason is about one field, and this field does not name the group.
+        Otherwise its texts may be in wrong fields, for example in a line with a surplus separator.
 
         Raises:
-            SourceBroken: the group of such a record is unknown.
+            SourceBroken: the group of one of these records is unknown.
         """
         keys = [name for name in self._sources_of(self.spec.by) if name not in batch.facts]
         for found in batch.rejects:
@@ -285,7 +279,7 @@ class Aggregation:
         return self._stated(frame, {order: located_reason(found) for order, found in enumerate(batch.rejects)})
 
     def _operands(self, one: _Aggregate, frame: pl.DataFrame, rejects: RowRejects) -> list[pl.Series]:
-        """Return the columns of an aggregate in the states of single records."""
+        """Return the columns of an aggregate in states with one record each."""
         spec = one.spec
         if spec.field is None:
             return [pl.repeat(1, frame.height, dtype=pl.Int64, eager=True).alias(one.column("count"))]
@@ -318,12 +312,12 @@ def _is_filled(name: str) -> pl.Expr:
 
 
 def _values(frame: pl.DataFrame, name: str) -> pl.Series:
-    """Return the texts of a field; empty text is no value."""
+    """Return the texts of a field; null for an empty text."""
     return frame.select(pl.when(_is_filled(name)).then(column_named(name))).to_series()
 
 
 def _read(frame: pl.DataFrame, name: str, texts: pl.Series, compared: Comparison, rejects: RowRejects) -> pl.Series:
-    """Return the texts as operands; reject the records with another text."""
+    """Return the texts as operands; reject each record with a text that is no operand."""
     operands = read_operands(texts, compared)
     for at in (texts.is_not_null() & operands.is_null()).arg_true():
         sentence = f"'{name}' is used as {EXPECTED[compared]}. Here '{name}' is '{texts[at]}'."
@@ -332,7 +326,7 @@ def _read(frame: pl.DataFrame, name: str, texts: pl.Series, compared: Comparison
 
 
 def _locations(states: pl.DataFrame, *, numbered: bool) -> pl.Series:
-    """Return the first and the last position of each group, and the number of its records."""
+    """Return the location of each group: its first position, its last position, and its number of records."""
     word, one = ("rows ", "row ") if numbered else ("", "")
     count = pl.col(_ROWS).cast(pl.String)
     several = [pl.lit(word), pl.col(_FIRST), pl.lit(" to "), pl.col(_LAST), pl.lit(" ("), count]
@@ -346,9 +340,9 @@ def _locations(states: pl.DataFrame, *, numbered: bool) -> pl.Series:
 
 
 class RowRejects(msgspec.Struct):
-    """The rejected records of a batch. ``names_group``: the group of the records that are added now is known.
+    """The rejected records of a batch. ``names_group``: True while added records have a known group.
 
-    ``reasons``: the reasons of the records with a known group, by their place in the batch.
+    ``reasons``: the reasons of the records with a known group, by their row in the batch.
     """
 
     batch: Batch
@@ -357,7 +351,7 @@ class RowRejects(msgspec.Struct):
     _found: dict[int, Reject] = msgspec.field(default_factory=dict)
 
     def add(self, order: int, reason: str, name: str) -> None:
-        """Reject the record at ``order`` of the batch because of the field ``name``, unless it is rejected already."""
+        """Reject the record in the row ``order`` of the batch because of the field ``name``, unless it is rejected already."""
         if order in self._found:
             return
         self._found[order] = Reject(
@@ -370,7 +364,7 @@ class RowRejects(msgspec.Struct):
             self.reasons[order] = located_reason(self._found[order])
 
     def place(self, order: int) -> str:
-        """Return the position of a record for a sentence."""
+        """Return the location of a record as text."""
         return location_text(self.batch.positions[order])
 
     def in_order(self) -> tuple[Reject, ...]:
@@ -379,15 +373,15 @@ class RowRejects(msgspec.Struct):
 
 
 def unknown_group(place: str, reason: str) -> str:
-    """Return why a partition is rejected that has a rejected record without a known group."""
+    """Return why a partition is rejected: one of its records is rejected, and the group of this record is unknown."""
     return (
-        f"The group of {place} is unknown, so the aggregates of any group could lack it; nothing of this source was grouped. "
-        f"Correct the source. The reason: {reason}"
+        f"The group of {place} is unknown, so the aggregates of any group could lack this record; nothing of this source was "
+        f"grouped. Correct the source. The reason: {reason}"
     )
 
 
 def group_reason(reason: str, rejected: int) -> str:
-    """Return why a group is rejected, with the reason of the first of its ``rejected`` records."""
+    """Return why a group is rejected. ``reason``: of its first rejected record. ``rejected``: the number of such records."""
     others = rejected - 1
     more = f" {others} more of its records are rejected." if others else ""
     return f"The group is rejected, because its aggregates would lack a record. {reason[:1].upper()}{reason[1:]}{more}"

@@ -1,4 +1,4 @@
-"""The texts of records as operands of aggregates: exact numbers, dates, and the faults of texts that are neither."""
+"""The texts of records as operands of aggregates: exact numbers and dates."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from ingestd.core.mapping.number import DECIMALS, read_numbers
 
 SCALE = 10**DECIMALS
 MEAN_DIGITS = 15
-"""The least number of significant digits of a mean with infinitely many decimals, which has at least `DECIMALS` decimals."""
+"""The least number of significant digits of a mean with infinitely many decimals. It also has at least `DECIMALS` decimals."""
 
 EXPECTED = {
     "number": "a number, which has at most 19 digits before and 18 after the point",
     "date": "a date of the form 2026-11-07 or 2026-11-07T12:30:00 without offset (as: date; with offsets: as: instant)",
     "instant": "a time with offset, such as 2026-11-07T12:30:00+01:00 (as: instant; without offsets: as: date)",
 }
-"""The kinds of values of a comparison, as the end of a sentence."""
+"""The values that each comparison expects, as the end of a sentence."""
 
 _DATE = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
-"""A time with more than six decimals of a second is not a date, because the further decimals would not be compared."""
+"""A time with more than six decimals of a second is no match, because the further decimals would not be compared."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _ENOUGH = 160
-"""The number of digits that hold every quotient of a sum and a count of less than 2**63, if the quotient has finitely many
-decimals."""
+"""Enough digits for each quotient of a sum and a count below 2**63, if the quotient has finitely many decimals."""
 
 
 def read_operands(texts: pl.Series, compared: Comparison) -> pl.Series:
-    """Return the texts as values that can be compared; null where a text is no such value.
+    """Parse texts as values of a comparison; null if a text is no such value.
 
     Numbers are multiples of 10**-18 (``pl.Int128``), dates and instants are microseconds (``pl.Int64``).
     """
@@ -68,15 +67,15 @@ def _microseconds(text: str, *, with_offset: bool) -> int | None:
 
 
 def sum_text(scaled: int) -> str:
-    """Return a sum, a multiple of 10**-18, as its shortest text; no digit is lost."""
+    """Return a sum as its shortest exact text. ``scaled``: the sum as a multiple of 10**-18."""
     return _shortest(Decimal(scaled).scaleb(-DECIMALS, Context(prec=_ENOUGH)))
 
 
 def mean_text(scaled: int, count: int, decimals: int | None) -> str:
-    """Return the mean of ``count`` numbers with the sum ``scaled``, a multiple of 10**-18.
+    """Return the mean of ``count`` numbers as text. ``scaled``: their sum as a multiple of 10**-18.
 
-    With ``decimals`` the exact mean is rounded once. Else it is exact if it has finitely many decimals, and otherwise rounded
-    to `MEAN_DIGITS` significant digits and at least 18 decimals. A half is rounded away from zero.
+    With ``decimals`` the exact mean is rounded once. Without it, a mean with finitely many decimals is exact, and every other
+    mean is rounded to `MEAN_DIGITS` significant digits and at least 18 decimals. A half is rounded away from zero.
     """
     if decimals is not None:
         return fixed_text(Fraction(scaled, count * SCALE), decimals)

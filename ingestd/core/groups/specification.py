@@ -1,4 +1,4 @@
-"""The specification of a group stage: what a configuration says, as values."""
+"""The specification of a group stage: its settings, as values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``field``: the field of the records; None counts the records. ``order``: for ``first`` and ``last``, the field that orders
     the records; None: the order of the partition. ``compared``: how ``min``, ``max`` and ``order`` compare. ``decimals``: the
-    number of decimals of a mean; None: all, if they are finitely many.
+    number of decimals of a mean; None: see `mean_text`.
     """
 
     function: Function
@@ -26,15 +26,15 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def compares(self) -> str | None:
-        """The field with the values that are compared; None if the function compares nothing."""
+        """The field with the compared values; None if the function compares no values."""
         return self.field if self.function in {"min", "max"} else self.order
 
 
 class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The records with the same texts in ``by`` are a group; ``take`` has its other fields by name.
+    """Records with the same texts in ``by`` are a group; ``take`` has the group's other fields by name.
 
     ``where``: only records for which this expression is true. ``let``: named expressions over the fields of one record.
-    ``optional``: names that no record of a reading needs to have.
+    ``optional``: names of fields that may be absent in all records of a reading.
     """
 
     by: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The mapping from records to entries: a pure rule, compiled to column expressions."""
+"""The mapping from records to entries, compiled to column expressions. Performs no I/O."""
 
 from ingestd.core.mapping.absent_fields import AbsentField, AbsentFields
 from ingestd.core.mapping.children import PARENT

@@ -1,7 +1,7 @@
-"""Fields that a mapping names and that no record of a reading has: such a reading is rejected. A pure rule.
+"""Rejects a reading if the mapping names a field that no record of the reading has. Performs no I/O.
 
-A source that renames a field gives no values for it. Without this rule, the entries of a whole reading would then be removed. A
-reading without any record has no fields, and is not rejected. A record may lack a field that other records of its reading have.
+If a source renames a field, no record has a value under the old name. Without this rule, all entries of the reading would then
+be removed. A reading without records is not rejected. A record may lack a field that other records of its reading have.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ChildField: TypeAlias = tuple[tuple[str, ...], str]
 """The lists of ``each``, and a name that the mapping uses in their items."""
 
 _COLUMNS = 1_000
-"""The most names of fields that are kept for a sentence, because a source may have any number of names."""
+"""The maximum number of field names that are kept for a sentence, because a source may have any number of names."""
 
 OPTIONAL = "If the source may lack it, add it to 'optional'."
 
 
 class AbsentField(msgspec.Struct, frozen=True, kw_only=True):
-    """A name of the mapping without a field, and the sentence about it."""
+    """A name in the mapping for which no record has a field, and the sentence about this name."""
 
     name: str
     sentence: str
@@ -45,19 +45,16 @@ class NamesFields(Protocol):
         """
 
     def absent_among(self, columns: Sequence[str], facts: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the required names that are neither columns nor facts. With more columns, no other name is absent."""
+        """Return the required names that are neither columns nor facts. Further columns never make a further name absent."""
 
     def absent_sentence(self, name: str, columns: Sequence[str], *, header: bool) -> str:
-        """Return the sentence about an absent name.
-
-        ``header``: ``columns`` are the columns of a header, else the fields of all records.
-        """
+        """Return the sentence about an absent name. ``columns``: the columns of a ``header``, or the fields of all records."""
 
 
 class AbsentFields:
     """Finds the absent fields of one reading, in constant memory.
 
-    ``whole``: the reading is evaluated at its end. Otherwise each batch is evaluated alone, such as the requests of a client.
+    ``whole``: the reading is evaluated at its end. If False, each batch is evaluated alone, such as each request of a client.
     """
 
     def __init__(self, user: NamesFields, *, whole: bool) -> None:
@@ -71,14 +68,14 @@ class AbsentFields:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether no record so far has one of the fields: the reading may have to be rejected."""
+        """True while at least one field was found in no record, so that the reading may have to be rejected."""
         return bool(self._absent) or not all(self._children.values())
 
     def add(self, batch: Batch) -> AbsentField | None:
         """Add a batch before it is mapped; return a field that rejects the records of the batch.
 
         Raises:
-            SourceBroken: the header, or a whole reading that ends, lacks a field; or a fact is missing.
+            SourceBroken: the header lacks a field, the reading ends and no record had a field, or a fact is missing.
         """
         columns = batch.records.columns
         if not self._has_begun:
@@ -90,7 +87,7 @@ class AbsentFields:
             return None
         self._sees_all = self._sees_all and not any(section.known for section in batch.sections)
         if batch.records.height and (not self._whole or self._absent is None or self._absent):
-            # A reason about one field leaves the other fields of a rejected record as they are.
+            # A record that was rejected because of one field shows the names of all its fields.
             rejected = (name for one in batch.rejects if one.field for name in one.record)
             columns = list(dict.fromkeys((*columns, *rejected)))
             absent = self._user.absent_among(columns, batch.facts)
@@ -104,12 +101,12 @@ class AbsentFields:
         return None
 
     def add_children(self, found: Mapping[ChildField, bool], *, is_whole: bool, last: bool) -> AbsentField | None:
-        """Add what the mapping found in lists; return a field that rejects the records of the batch.
+        """Add which fields the mapping found in lists; return a field that rejects the records of the batch.
 
-        ``is_whole``: all records of the batch were mapped. The rest of the batch did not change, and had the fields before.
+        ``is_whole``: all records of the batch were mapped. If False, the other records did not change, and had the fields before.
 
         Raises:
-            SourceBroken: no item of a whole reading that ends has a field.
+            SourceBroken: the reading ends, and no item had a field.
         """
         if not self._whole:
             absent = [one for one, is_present in found.items() if not is_present]
@@ -137,7 +134,7 @@ def _child_field(absent: ChildField) -> AbsentField:
 
 
 def no_preamble_sentence(name: str, facts: Mapping[str, str]) -> str:
-    """Return that no row above the header gives a fact, and the rows that there are."""
+    """Return the sentence that no row above the header gives a fact; it lists the existing rows."""
     known = [one.removeprefix(PREAMBLE) for one in facts if one.startswith(PREAMBLE)]
     names = f"the rows name {listed(known)}" if known else "set 'preamble: true' in its format if it has such rows"
     return (
@@ -147,7 +144,7 @@ def no_preamble_sentence(name: str, facts: Mapping[str, str]) -> str:
 
 
 def no_unit_sentence(name: str) -> str:
-    """Return that no row below the header gives a unit."""
+    """Return the sentence that no row below the header gives a unit."""
     return (
         f"The mapping uses {{{name}}}, but the source has no such unit; set 'units_row: true' in its format. {OPTIONAL}"
     )

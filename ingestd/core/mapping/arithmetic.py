@@ -31,7 +31,7 @@ def _sum(compiler: Compiler, node: exp.Binary) -> Typed:
 def _operands(compiler: Compiler, node: exp.Mul | exp.Div) -> tuple[Typed, Typed]:
     left, right = compiler.number(node.this), compiler.number(node.expression)
     if not left.columns and not right.columns:
-        # Polars computes an expression of literals only as one row.
+        # Polars computes only one row for an expression that consists of literals.
         left = replace(left, expr=compiler.step(left.expr))
     return left, right
 
@@ -175,7 +175,7 @@ def _cast(compiler: Compiler, node: exp.Cast) -> Typed:
 
 
 def _size(compiler: Compiler, to: exp.DataType) -> tuple[int, int] | None:
-    """Return the number of digits and of decimals of a type; None: any number."""
+    """Return the numbers of digits and decimals that a type permits; None: no limit."""
     if to.this in _WHOLE_TYPES:
         return 19, 0
     if not to.expressions:

@@ -1,4 +1,4 @@
-"""The rules of a mapping for batches with the same columns, and the names that they use."""
+"""The rules of a mapping for batches with the same columns, and the names that the rules use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.core.mapping.rule_group import FILE, FILE_NAME, FILE_PART, RuleGrou
 
 
 class UsedNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of a record, and facts of a batch."""
+    """The names of fields of records, and of facts of a batch."""
 
     fields: tuple[str, ...]
     facts: tuple[str, ...]
@@ -19,7 +19,7 @@ class UsedNames(msgspec.Struct, frozen=True, kw_only=True):
 class BatchRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules for batches with these ``columns``, one group for each specification.
 
-    ``used``: the names that the rules use; ``required``: the names that some record must have.
+    ``used``: the names that the rules use. ``required``: the names that at least one record of a reading must have.
     """
 
     columns: tuple[str, ...]
@@ -29,7 +29,7 @@ class BatchRules(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, columns: Iterable[str], groups: Iterable[RuleGroup]) -> BatchRules:
-        """Return the rules of some groups, which are compiled for ``columns``."""
+        """Return the rules of ``groups``, which must be compiled for ``columns``."""
         groups = tuple(groups)
         return cls(
             columns=tuple(columns),

@@ -1,7 +1,7 @@
 """The fields of the items of a JSON list, as exact text.
 
-They are like the fields of a record of a JSON file: nested names are joined by dots, numbers keep their characters, and a list
-is its JSON text. If only simple fields are needed, one call decodes all items by columns. Otherwise each item is read alone.
+The fields have the same form as in a record of a JSON file: nested names are joined by dots, numbers keep their characters, and
+a list is its JSON text. If only simple fields are needed, one call decodes all items. Otherwise each item is read alone.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 CHILD = "child"
-"""The text of an item itself: a text, the characters of a number, or the JSON text of a list or an object."""
+"""The name of the field that holds the item itself: its string, the characters of its number, or its JSON text."""
 
 OBJECT = "{"
-"""The text of the list of an item or a record that has an object instead."""
+"""The marker that replaces the text of a list if an item or a record has an object where a list is expected."""
 
 _VALUES = msgspec.json.Decoder(list[Any], float_hook=str)
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -29,13 +29,13 @@ _PLAIN = frozenset({str, int, bool, _NONE})
 
 
 class ChildUnreadable(ValueError):
-    """An item that can't be used; the sentence says why."""
+    """An item that can't be used; the sentence states why."""
 
 
 class ChildFields(msgspec.Struct, frozen=True, kw_only=True):
-    """One value for each item: ``columns`` by field, and ``lists``, the texts of the lists within the items.
+    """The fields of some items. ``columns``: by field, a value for each item. ``lists``: the text of each item's nested list.
 
-    ``faults``: the sentences about unreadable items, by their index.
+    ``faults``: the sentences about unreadable items, by the index of the item.
     """
 
     columns: Mapping[str, Sequence[str | None]]
@@ -51,10 +51,7 @@ def read_fields(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str 
 
 
 def has_field(items: Sequence[msgspec.Raw], name: str, values: Iterable[str | None]) -> bool:
-    """Return whether one of the items has the field ``name``, with a value or with null.
-
-    ``values``: the values that were read of the field.
-    """
+    """Return whether an item has the field ``name``, with a value or with null. ``values``: the read values of the field."""
     return (
         name == CHILD
         or any(value is not None for value in values)
@@ -70,7 +67,7 @@ def _has_member(item: bytes, name: str) -> bool:
 
 
 def _read_together(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str | None) -> ChildFields | None:
-    """Return the fields of items with simple values; None if one of them is not simple."""
+    """Return the fields of all items with one decoding; None if a value is not simple."""
     fields = names if nested is None else (*names, nested)
     joined = b"[%b]" % b",".join(map(bytes, items))
     if any("." in name for name in fields) or _MINUS_ZERO.search(joined):
@@ -106,7 +103,7 @@ def _decoder_for(names: tuple[str, ...], nested: str | None) -> msgspec.json.Dec
 
 
 def _column(values: list[Any]) -> Sequence[str | None] | None:
-    """Return decoded values as text; None if one is a list or an object."""
+    """Return decoded values as text; None if one of them is a list or an object."""
     types = set(map(type, values))
     if not types <= _PLAIN:
         return None
@@ -173,5 +170,5 @@ def _value(text: bytes) -> str | None:
 
 
 def _list_text(text: bytes) -> str | None:
-    """Return the text of a list; a text in quotes may hold a list, too."""
+    """Return the text of a list, also of a list inside a JSON string; `OBJECT` if the value is an object."""
     return OBJECT if text[:1] == b"{" else _value(text)

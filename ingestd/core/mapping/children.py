@@ -21,17 +21,17 @@ INDEX = "index"
 """The number of a child in its list, from 1."""
 
 PARENT = "parent."
-"""The prefix of the names of the record, or of the child, that has the list."""
+"""The prefix of a name that belongs to the record or child that contains the list."""
 
 LIST, POSITION, ROW_HASH = "\0list", "\0position", "\0row_hash"
 RECORD = "\0record"
-"""The value of `ORDER` of the record of a child."""
+"""The name of the column with the `ORDER` of each child's record."""
 
 PATH = "\0path"
 """The path of a child in its record, such as ``parts[2].properties[1]``."""
 
 MOST_CHILDREN = 1_000_000
-"""A record with a longer list is rejected."""
+"""The maximum number of items in a list; a record with a longer list is rejected."""
 
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -39,7 +39,7 @@ _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 class ChildFault(msgspec.Struct, frozen=True, kw_only=True):
     """A record or child that has no children, because its list can't be used.
 
-    ``record``: the `ORDER` of the record. ``position``: the position of the child; empty: it is the record itself.
+    ``record``: the `ORDER` of the record. ``position``: the position of the child; empty: the fault is in the record itself.
     """
 
     record: int
@@ -49,9 +49,9 @@ class ChildFault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Children(msgspec.Struct, frozen=True, kw_only=True):
-    """``frame``: one row for each child, with the wanted names, and `PATH`, `POSITION`, `ROW_HASH`, `RECORD` and `ORDER`.
+    """Children. ``frame``: a row for each child: the wanted names, `PATH`, `POSITION`, `ROW_HASH`, `RECORD` and `ORDER`.
 
-    ``found``: for each of the required names, whether an item has it; without the names at a level without items.
+    ``found``: for each required name, whether an item has it. Names of a level without items are not in this mapping.
     """
 
     frame: pl.DataFrame
@@ -78,7 +78,7 @@ class _Presence(msgspec.Struct, kw_only=True):
 
 
 def level_of(name: str, depth: int) -> tuple[int, str]:
-    """Return the level of a name among ``depth`` lists, and the field there; level 0 is the record itself."""
+    """Return the level of a name in ``depth`` nested lists, and the field at this level; level 0 is the record itself."""
     level = depth
     while level and name.startswith(PARENT):
         level, name = level - 1, name.removeprefix(PARENT)
@@ -86,7 +86,7 @@ def level_of(name: str, depth: int) -> tuple[int, str]:
 
 
 def record_fields(each: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields of a record that its children with these names need."""
+    """Return the fields of a record that are needed to expand its children with these names."""
     levels = [level_of(name, len(each)) for name in names]
     return (each[0], *(field for level, field in levels if not level))
 
@@ -102,8 +102,8 @@ def expand(
     """Return the children of some records.
 
     ``records``: the fields that `record_fields` names, and `LIST`, `POSITION`, `ROW_HASH` and `ORDER`. ``each``: the field with
-    the list, and the fields with the lists within its items. ``names``: the names to provide. ``required`` and
-    ``required_lists``: names among them, and lists within items; the result shows whether an item has each of them.
+    the list, and the fields with the lists within its items. ``names``: the wanted names. ``required``: some of the ``names``.
+    ``required_lists``: some lists within items. `Children.found` states for both whether an item has the field.
     """
     wanted = [(name, *level_of(name, len(each))) for name in dict.fromkeys(names)]
     faults: list[ChildFault] = []
@@ -181,7 +181,7 @@ def _usable(read: ChildFields, height: int) -> pl.Series:
 
 
 def _items(text: str | None) -> tuple[Sequence[msgspec.Raw], str]:
-    """Return the items of a list, and the problem with it as the end of a sentence; empty if there is none."""
+    """Return the items of a list, and the problem of the list as the end of a sentence; empty if it has no problem."""
     if text is None or text == "null":
         return (), ""
     if text == OBJECT:

@@ -11,16 +11,13 @@ from ingestd.core.phrases import first_names, nearest
 
 
 def column_named(name: str) -> pl.Expr:
-    """Return the column with exactly this name; ``pl.col`` takes ``*`` and ``^…$`` as patterns."""
+    """Return the column with exactly this name, although ``pl.col`` reads ``*`` and ``^…$`` as patterns."""
     pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     return pl.col(f"^{re.escape(name)}$" if pattern else name)
 
 
 def no_column_sentence(name: str, columns: Sequence[str], *, header: bool = True) -> str:
-    """Return a sentence about a missing column or field.
-
-    The sentence has the existing columns or fields, and the nearest name.
-    """
+    """Return a sentence about a missing column or field, with the existing names and the most similar name."""
     there = (
         f"There is no column '{name}'; the columns are" if header else f"No record has a field '{name}'; the fields are"
     )

@@ -1,13 +1,13 @@
-"""The mapping from records to entries: a pure rule, compiled to column expressions.
+"""The mapping from records to entries, compiled to column expressions. Performs no I/O.
 
 A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
-* A record without a field (null or empty) that the *key* or the *type* needs, or with an empty key, is rejected. It is
-  unknown which entry the record is about.
-* A key is in the Unicode form NFC, as the service stores it. Keys that differ only in the form are one key.
-* A record without a field (null) that the *value* needs makes no entry, and is counted. Empty text is a value and makes an entry.
-* A record with the character U+0000 in its key, value or type is rejected, because no service and no database accepts it.
-* If no record of a reading has a name of the mapping, the whole reading is rejected: see `ingestd.core.mapping.absent_fields`.
+* A record that lacks a field (null or empty) for its *key* or *type*, or that has an empty key, is rejected, because its entry
+  is unknown.
+* A key is in the Unicode form NFC, as the service stores it. Keys that differ only in their Unicode form are the same key.
+* A record that lacks a field (null) for its *value* makes no entry, and is counted. Empty text is a value and makes an entry.
+* A record with the character U+0000 in its key, value or type is rejected, because services and databases do not accept it.
+* If the mapping names a field that no record of a reading has, the reading is rejected: `ingestd.core.mapping.absent_fields`.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from ingestd.core.template import COLUMN, parse_template
 
 _ENTRY_TEXTS = ("key", "value", "data_type")
 _ALWAYS = ("key", "value", "columns", "type")
-"""The members of a specification that its digest always has; other members are part of the digest only if they are set."""
+"""The members of a specification that are always part of its digest; other members are part of it only if they are set."""
 
 
 class Mapping:
-    """Compiled entry specifications, applied to batches. Immutable, except the rules of the latest batch."""
+    """Compiled entry specifications, applied to batches. Immutable, except for the kept rules of the latest batch."""
 
     def __init__(self, specs: Iterable[EntrySpec], tables: MappingOf[TableSource, Table] | None = None) -> None:
-        """Compile ``specs``. A table of a lookup that is not in ``tables`` is empty.
+        """Compile ``specs``. A lookup table that is missing in ``tables`` is empty.
 
         Raises:
             TemplateError: a template has a syntax error.
@@ -70,11 +70,11 @@ class Mapping:
         self._each = tuple(dict.fromkeys(spec.each for spec in self._specs if spec.each))
         self._lists = tuple(dict.fromkeys(each[0] for each in self._each))
         self._rules = self._latest = self._compile(())
-        """The rules without the columns that selections find, and the rules for the columns of the latest batch."""
+        """``_rules``: without the columns that selections find. ``_latest``: the rules for the columns of the latest batch."""
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields of a record that the mapping uses; changes of other fields do not change the record.
+        """The fields of a record that the mapping uses. If only other fields change, the record counts as unchanged.
 
         Columns that a selection finds in a batch are used, too, but not included here.
         """
@@ -85,7 +85,7 @@ class Mapping:
         """The fields, facts, lists and globs that the mapping names."""
         names = {name for group in self._rules.groups for name in (*group.columns, *group.each)}
         for spec in self._specs:
-            if spec.selection is not None:  # it has no rules yet
+            if spec.selection is not None:  # its rules depend on the columns of a batch
                 names |= {*spec.selection.match, *spec.selection.excluded}
                 names |= {*parse_template(spec.key).fields, *parse_template(spec.type).fields} - {COLUMN}
         return frozenset(names)
@@ -105,7 +105,7 @@ class Mapping:
         return self._rules.used.facts
 
     def columns_of(self, key: str, member: str = "value") -> tuple[str, ...]:
-        """Return the columns of the source of an entry with this key; empty if they are unknown.
+        """Return the columns from which the source makes an entry with this key; empty if they are unknown.
 
         ``member``: the member of the entry, ``key``, ``value`` or ``dataType``. If the key matches several templates, the
         result has the columns of all templates.
@@ -121,7 +121,7 @@ class Mapping:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of specifications, tables and the version that hashes the rows; readings with the same digest compare."""
+        """A digest of the specifications, the tables and the version of polars. Readings are compared only if it is equal."""
         unset = {member.name: member.default for member in msgspec.structs.fields(EntrySpec)}
         specs = [
             {
@@ -144,10 +144,10 @@ class Mapping:
         return hash_rows(records, used, facts, lists=self._lists, may_lack_columns=self._dynamic)
 
     def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
-        """Return the `row_hashes` and the `apply` of batches that have the same columns as another batch; None for the rest.
+        """Return the results of `row_hashes` and `apply` for batches with the same columns as another batch; else None.
 
-        All batches are mapped together, which takes little more time than one batch. None also for batches with a missing
-        column, and for a mapping that uses facts or lists.
+        Such batches are mapped together, which takes little more time than mapping one batch. None also for a batch with a
+        missing column, and for a mapping that uses facts or lists.
         """
         same: dict[tuple[str, ...], list[int]] = {}
         is_plain = not self._each and all(group.parts is None for group in self._rules.groups)
@@ -172,7 +172,7 @@ class Mapping:
         return prepared
 
     def check_facts(self, batch: Batch) -> None:
-        """See `NamesFields.check_facts`; the file's name must have the form of the mapping, too."""
+        """See `NamesFields.check_facts`. Check, too, that the file's name has the form of ``file_name``."""
         for name in self._rules.required.facts:
             if name.startswith(PREAMBLE) and name not in batch.facts:
                 raise SourceBroken(no_preamble_sentence(name, batch.facts))
@@ -191,7 +191,7 @@ class Mapping:
         existing = {*columns, *facts}
         rules = self._rules_for(columns)
         names = [name for name in rules.required.fields if name not in existing]
-        # An object in the place of a list rejects its record.
+        # If a record has an object instead of a list, only this record is rejected.
         objects = [name for name in self._lists if any(column.startswith(f"{name}.") for column in columns)]
         absent = [name for name in names if name not in objects]
         for spec, group in zip(self._specs, rules.groups, strict=True):
@@ -234,8 +234,8 @@ class Mapping:
             entries = entries.with_columns(position_text(entries["position"]))
             entries = pl.concat([entries, *(one.entries for one in children)]).sort(ORDER, maintain_order=True)
         if bad:
-            # A record is mapped or rejected as a whole: with entries of a part of a row, the sink would have a state that the
-            # source never had.
+            # A record is mapped or rejected as a whole. If only a part of its entries were sent, the sink would have a state
+            # that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
         found = [(order, position_at(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]
@@ -252,7 +252,7 @@ class Mapping:
         )
 
     def count_excluded(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> int:
-        """Return how many records each ``where`` of the mapping excludes; 0 if a part of the mapping has none."""
+        """Return the number of records that every ``where`` of the mapping excludes; 0 if an entry mapping has no ``where``."""
         rules = self._rules_for(records.columns)
         groups = rules.groups
         programs = [group.program for group in groups if group.program is not None and not group.each]
@@ -268,17 +268,14 @@ class Mapping:
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """The fields of the values, and the lists of children."""
+        """The fields from which values are made, and the lists of children."""
         names = (
             name for group in self._rules.groups for rule in group.rules for name in group.columns_of(rule.value.fields)
         )
         return tuple(dict.fromkeys([*self._lists, *(name for name in names if not name.startswith(FILE))]))
 
     def reject_all(self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, absent: AbsentField) -> Mapped:
-        """Return no entries: all records are rejected, because no record has a field.
-
-        The arguments are the same as for `apply`.
-        """
+        """Return a result that rejects all records, because they lack the field ``absent``. See `apply`."""
         found = [
             (order, position_at(positions, order), absent.sentence, absent.name) for order in range(records.height)
         ]
@@ -293,9 +290,9 @@ class Mapping:
         *,
         unknown: frozenset[str] = frozenset(),
     ) -> NamedEntries:
-        """Return the entries that some rejected records name. The first three arguments have the same height.
+        """Return the entries that rejected records name, without values. The first three arguments have the same height.
 
-        ``unknown``: fields that do not have the text of the source, because the source could not read it.
+        ``unknown``: fields with texts that the source could not read.
         """
         rules = self._rules_for(records.columns)
         groups, frame = rules.groups, self._frame(records, positions, hashes, facts, rules.used)
@@ -323,11 +320,9 @@ class Mapping:
         return (*_ENTRY_TEXTS, "row_hash", *self._extra, "position")
 
     def steps(self, record: pl.DataFrame, facts: MappingOf[str, str], key: str) -> RecordSteps | None:
-        """Return how one record (one row) makes the entry ``key``.
+        """Return the steps from one record (one row) to the entry ``key`` (in NFC).
 
         None if no template makes this key from the record or its children.
-
-        ``key`` is in NFC.
         """
         nothing = pl.Series([0], dtype=pl.Int64)
         rules = self._rules_for(record.columns)
@@ -336,7 +331,7 @@ class Mapping:
         found = None
         for spec, group in zip(self._specs, groups, strict=True):
             made = find_entry(spec, group, children.get(group.each, frame), group.facts(facts), key)
-            found = made if made is not None else found  # of equal keys the last one is valid
+            found = made if made is not None else found  # the last of several equal keys is valid
         if found is None:
             return None
         entry = self.apply(record, nothing, nothing, facts)
@@ -372,10 +367,7 @@ class Mapping:
         return frame.hstack(records.select(lists)) if lists else frame
 
     def _rules_for(self, columns: Sequence[str]) -> BatchRules:
-        """Return the rules for a batch with these columns.
-
-        Most batches of a reading have the same columns as the batch before.
-        """
+        """Return the rules for a batch with these columns; most batches have the same columns as the previous batch."""
         if not self._dynamic:
             return self._rules
         rules = self._latest

@@ -22,14 +22,14 @@ FUNCTIONS = (
     "LOWER", "LTRIM", "NULLIF", "REGEXP_EXTRACT", "REGEXP_LIKE", "REPLACE", "RIGHT", "ROUND", "RTRIM", "SPLIT_PART",
     "STARTS_WITH", "SUBSTR", "TRIM", "TRY_CAST", "UPPER",
 )  # fmt: skip
-"""The names of the functions."""
+"""The functions that expressions can use."""
 
 _IRRELEVANT = {"safe", "typed", "coalesce", "ignore_nulls", "_type"}
 """Attributes that sqlglot sets for other dialects."""
 
 
 class Handler(msgspec.Struct, frozen=True, kw_only=True):
-    """Compiles one kind of node. ``permitted``: the attributes of the node that it understands."""
+    """Compiles one kind of node. ``permitted``: the attributes of the node that the handler understands."""
 
     compile: Callable[[Compiler, Any], Typed]
     permitted: frozenset[str]
@@ -56,7 +56,7 @@ class Compiler(msgspec.Struct, kw_only=True):
         """Compile one expression.
 
         Raises:
-            ExpressionError: it has a syntax error, or contains something that is not permitted.
+            ExpressionError: the expression has a syntax error, or contains something that is not permitted.
         """
         if len(text) > MAX_CHARACTERS:
             raise ExpressionError(f"An expression has at most {MAX_CHARACTERS} characters.", MAX_CHARACTERS)
@@ -69,7 +69,7 @@ class Compiler(msgspec.Struct, kw_only=True):
             raise ExpressionError("The expression is nested too deeply.") from None
 
     def define(self, name: str, text: str) -> Typed:
-        """Compile an expression that later expressions use by a name.
+        """Compile an expression that later expressions can use by ``name``.
 
         Raises:
             ExpressionError: as for `compile`.
@@ -92,7 +92,7 @@ class Compiler(msgspec.Struct, kw_only=True):
         return found
 
     def step(self, expr: pl.Expr) -> pl.Expr:
-        """Compute a column once; return its name as an expression."""
+        """Add a step that computes ``expr`` once as a column; return an expression for this column."""
         name = f"\0step{len(self.steps)}"
         self.steps.append(expr.alias(name))
         return pl.col(name)

@@ -1,4 +1,4 @@
-"""Conversions of a value: each gives the exact result, or rejects the record with a sentence.
+"""Conversions of a value. Each conversion returns the exact result, or rejects the record with a sentence.
 
 The order is fixed: trim, missing, case, one_of, pattern, then the number (decimal, unit, range, digits or decimals) or the
 date, then pad. A value that no rule changes keeps its characters.
@@ -21,11 +21,11 @@ from ingestd.core.mapping.unit import UnitError, unit_conversion
 from ingestd.core.phrases import shortened
 
 _SIZE_AT_MOST = 400
-"""The most characters of a number, and the most digits before or after its point."""
+"""The maximum number of characters of a number, and of digits before or after its point."""
 
 
 class ValueRefused(ValueError):
-    """A value that the rules don't allow; the sentence says why."""
+    """A value that the rules don't allow; the sentence states why."""
 
 
 class UnitRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,9 +38,8 @@ class UnitRule(msgspec.Struct, frozen=True, kw_only=True):
 class DateRule(msgspec.Struct, frozen=True, kw_only=True):
     """The rule for a date.
 
-    ``form``: the format of `datetime.strptime`, or ``iso``. ``timezone``: the time zone of dates without offset.
-
-    ``target``: the time zone of the result.
+    ``form``: a format for `datetime.strptime`, or ``iso``. ``timezone``: the time zone of dates without an offset. ``target``:
+    the time zone of the result.
     """
 
     form: str
@@ -222,7 +221,7 @@ def _local(found: datetime, zone: ZoneInfo, text: str) -> datetime:
     """Return a local time with its offset.
 
     Raises:
-        ValueRefused: the clocks were changed: the time occurred twice, or not at all.
+        ValueRefused: the time occurred twice or never, because the clocks were changed.
     """
     first, second = found.replace(tzinfo=zone, fold=0), found.replace(tzinfo=zone, fold=1)
     if first.utcoffset() == second.utcoffset():

@@ -1,11 +1,11 @@
 """Expressions: SQL expressions over the fields of one record, compiled to column expressions.
 
-Only the operators and functions of these modules exist: no SELECT, no aggregate, no window, no clock, no random number, no
+Only the operators and functions with a handler exist: no SELECT, no aggregate, no window, no clock, no random number, no
 file. Polars' own SQL is not used, because it rounds numbers and fails a whole batch at one overflow.
 
-A field is text. As an operand of arithmetic, or compared with a number, it is an exact decimal (`ingestd.core.mapping.number`).
-If that is impossible for a record, the record has a fault. Faults of a part that SQL does not evaluate (another branch of CASE,
-the right side of AND) don't count.
+A field is text. In arithmetic, or compared with a number, the text is read as an exact decimal (`ingestd.core.mapping.number`).
+If a record's text is no such decimal, the record has a fault. Faults in a part that SQL does not evaluate (another branch of
+CASE, the right side of AND) are ignored.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _HANDLERS: Mapping[type[exp.Expr], Handler] = {
 
 
 def define_lookup(compiler: Compiler, name: str, lookup: LookupSpec, table: Table) -> tuple[Typed, Typed]:
-    """Compile a lookup, which expressions use by its name. Return its key and its value.
+    """Compile a lookup, so that later expressions can use it by ``name``. Return its key and its value.
 
     Raises:
         ExpressionError: the expression of ``by`` can't be compiled.
@@ -80,7 +80,7 @@ def define_lookup(compiler: Compiler, name: str, lookup: LookupSpec, table: Tabl
         fault = RecordFault(
             bad=compiler.step(text.is_not_null() & value.is_null()),
             columns=found.columns,
-            sentence=f"No '{lookup.table.key}' in {lookup.table.file} is the text of '{lookup.by}' (lookup '{name}').",
+            sentence=f"{lookup.table.file} has no row with the text of '{lookup.by}' as '{lookup.table.key}' (lookup '{name}').",
         )
         faults = (*faults, fault)
     compiler.named[name] = Typed(expr=value, kind="text", columns=found.columns, faults=faults)

@@ -1,4 +1,4 @@
-"""From the key of an entry back to the template and the columns from which it may be made."""
+"""Finds the templates and columns from which the key of an entry may be made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def can_make(template: Template, text: str) -> bool:
 
 
 def columns_in(key: Template, text: str) -> Iterator[str]:
-    """Yield the columns that the key ``text`` of an entry may name, if it is made of the template ``key``."""
+    """Yield the columns that the key ``text`` of an entry may name, if the template ``key`` made this text."""
     for column, other in product((".+?", ".+"), repeat=2):
         match = re.fullmatch(_key_pattern(key.parts, column, other), text, re.DOTALL)
         if match:
@@ -25,7 +25,7 @@ def columns_in(key: Template, text: str) -> Iterator[str]:
 
 
 def _key_pattern(parts: Iterable[Literal | Field], column: str, other: str) -> str:
-    """Return a pattern of keys in which the group ``column`` is the column; ``column`` and ``other`` match fields."""
+    """Return a pattern for keys; its group ``column`` is the column's name. ``column``, ``other``: patterns for fields."""
     pattern = ""
     for part in parts:
         if isinstance(part, Literal):

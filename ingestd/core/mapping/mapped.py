@@ -15,16 +15,15 @@ from ingestd.core.mapping.absent_fields import ChildField
 from ingestd.core.record import Position, Reject
 
 RejectedRow: TypeAlias = tuple[int, Position, str, str]
-"""The value of `ORDER` of a record; the position of the record or its child; reason and field."""
+"""The `ORDER` of a record; the position of the record or its child; the reason; the field."""
 
 
 class Mapped(msgspec.Struct, frozen=True, kw_only=True):
     """Mapped records.
 
     ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records; with a dead-band also
-    deadband (String).
-    ``rejects``: the rejected records, each with its row hash. ``child_fields``: whether an item of the lists has the field.
-    ``valueless``: the number of records without an entry that are not rejected.
+    deadband (String). ``rejects``: the rejected records, each with its row hash. ``child_fields``: for each field in lists,
+    whether an item has it. ``valueless``: the number of records without an entry that are not rejected.
     """
 
     entries: pl.DataFrame
@@ -41,9 +40,9 @@ class PreparedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries of rejected records, which keep their values.
+    """The entries that rejected records name; these entries keep their former values.
 
-    ``entries``: as in `Mapped`, with value null. ``is_complete``: the key of each rejected record is known.
+    ``entries``: as in `Mapped`, but each value is null. ``is_complete``: the keys of all rejected records are known.
     """
 
     entries: pl.DataFrame
@@ -51,9 +50,9 @@ class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def divide(mapped: Mapped, positions: Iterable[pl.Series]) -> Iterator[Mapped]:
-    """Yield the parts of batches that were mapped at once, with the numbers of their records as positions.
+    """Yield the result of each batch, from the result of batches that were mapped together.
 
-    ``positions``: the positions of each batch.
+    ``mapped``: its positions are row numbers across all batches. ``positions``: the positions of each batch.
     """
     entries, rejects = mapped.entries, mapped.rejects
     of_entries = entries["position"].to_list()
@@ -76,7 +75,7 @@ def divide(mapped: Mapped, positions: Iterable[pl.Series]) -> Iterator[Mapped]:
 
 
 def rejects_of(found: Iterable[RejectedRow], records: pl.DataFrame, hashes: pl.Series) -> Iterator[tuple[Reject, int]]:
-    """Yield rejects in the order of the records. Only the first one of a record has its fields, which may be large."""
+    """Yield rejects in the order of the records. Only the first reject of a record has its fields, which may be large."""
     last = -1
     for order, position, reason, field in sorted(found, key=itemgetter(0)):
         record = records.row(order, named=True) if order != last else {}

@@ -1,4 +1,4 @@
-"""Entries of children: the items of lists, mapped by the rules that are for them."""
+"""Entries of children: the items of lists, mapped by the rules for these lists."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from ingestd.core.mapping.rule_group import FILE, UNITS, Faults, RuleGroup, map_
 
 
 class MappedChildren(msgspec.Struct, frozen=True, kw_only=True):
-    """``rejected``: the children without entries. ``record_faults``: why whole records are rejected.
-
-    ``fields``: `Children.found`.
-    """
+    """The result for children. ``record_faults``: why whole records are rejected. ``fields``: see `Children.found`."""
 
     entries: pl.DataFrame
     rejected: list[RejectedRow]
@@ -28,7 +25,7 @@ class MappedChildren(msgspec.Struct, frozen=True, kw_only=True):
 def map_children(
     each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: Mapping[str, str]
 ) -> MappedChildren:
-    """Map the children of some records by the rules that are for them."""
+    """Map the children in the lists ``each`` of some records, by the rules for these lists."""
     expanded = expand_children(each, groups, frame, facts)
     children, faults = expanded.frame, expanded.faults
     entries, bad = map_groups([group for group in groups if group.each == each], children, facts)
@@ -48,7 +45,7 @@ def map_children(
 def expand_children(
     each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: Mapping[str, str]
 ) -> Children:
-    """Return the children of some records with the names that their rules use, and the problems of their lists."""
+    """Return the children of some records with the names that the rules use, and the problems of the lists."""
     of_lists = [group for group in groups if group.each == each]
     names = tuple(dict.fromkeys(name for group in of_lists for name in group.child_names))
     found = expand(

@@ -1,7 +1,7 @@
 """Exact decimal numbers of expressions, in columns: at most 19 digits before the point and 18 after it.
 
-Polars computes with `pl.Decimal` of 38 digits. It rounds what doesn't fit, and an overflow fails the whole batch. So each
-operation here first replaces operands that would overflow, and then reports the rows with an inexact or too large result.
+Polars computes with `pl.Decimal` of 38 digits. It rounds a result with more digits, and an overflow fails the whole batch. So
+each operation here first replaces operands that would overflow, and then reports the rows with an inexact or too large result.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import polars as pl
 
 DECIMALS = 18
 PRECISION = 38
-"""Digits of a number, with its `DECIMALS`."""
+"""The number of digits of a number, including its `DECIMALS`."""
 LIMIT_DIGITS = 19
 """A number with more digits before the point doesn't fit."""
 
 _SCALE = 10**DECIMALS
 _SURE_BYTES = 19
-"""A number of at most this number of characters, without exponent, always fits."""
+"""A number with at most this number of characters and without exponent always fits."""
 _FORM = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _UNIT = Decimal(1).scaleb(-DECIMALS)
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
@@ -31,10 +31,7 @@ def number_type() -> pl.Decimal:
 
 
 def decimal_of(text: str) -> Decimal | None:
-    """Return the number in a text such as ``-1.50e3``; None if the text is not a number.
-
-    Digits are ASCII, there are no spaces.
-    """
+    """Return the number in a text such as ``-1.50e3`` (ASCII digits, no spaces); None if the text is not a number."""
     if not _FORM.fullmatch(text):
         return None
     try:
@@ -100,7 +97,7 @@ def multiply(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[p
 
 
 def right_of(safe: pl.Expr, operand: pl.Expr) -> pl.Expr:
-    """Return the operand where it is safe, else 1."""
+    """Return the operand if ``safe`` is true, else 1."""
     return pl.when(safe).then(operand).otherwise(number_literal(Decimal(1)))
 
 
@@ -124,13 +121,13 @@ def is_exact_product(product: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr
 def is_exact_quotient(quotient: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     """Return whether a quotient of `divide` was not rounded.
 
-    The same rule as for products: the difference is at most half of the divisor, which is less than 10**37.
+    The rule is the same as for products: the difference is at most half of the divisor, which is less than 10**37.
     """
     return (left.to_physical() * _wide(_SCALE)).eq(quotient.to_physical() * right.to_physical())
 
 
 def is_tie(result: pl.Expr, decimals: int) -> pl.Expr:
-    """Return whether a result is exactly between two numbers with this number of decimals."""
+    """Return whether a result is exactly halfway between two numbers with this number of decimals."""
     step = 10 ** (DECIMALS - decimals)
     return (result.to_physical().mod(_wide(step))).eq(_wide(step // 2))
 
@@ -141,7 +138,7 @@ def rounded(number: pl.Expr, decimals: int) -> pl.Expr:
 
 
 def _size(number: pl.Expr) -> pl.Expr:
-    """Return the absolute value, approximately."""
+    """Return the approximate absolute value."""
     return number.to_physical().cast(pl.Float64).abs() / pl.lit(float(_SCALE))
 
 

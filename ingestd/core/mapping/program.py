@@ -13,16 +13,14 @@ from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.typed import RecordFault, Typed, any_fault
 
 VALUE = "\0value"
-"""The name of the expression of the value, beside the names of ``let``."""
+"""The name of the value's expression, in addition to the names of ``let``."""
 
 ORDER = "\0order"
+"""The column with the row of a record in its batch, from 0."""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """``outputs``: the compiled expressions by name. ``where``: the condition of the records that make entries.
-
-    ``lookup_keys``: the keys of the lookups, by their names.
-    """
+    """Compiled expressions. ``outputs``, ``lookup_keys``: by name. ``where``: the condition of records that make entries."""
 
     steps: tuple[pl.Expr, ...]
     where: Typed | None
@@ -36,7 +34,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     def run(self, frame: pl.DataFrame, used: Iterable[str]) -> tuple[pl.DataFrame, dict[int, tuple[str, str]]]:
         """Return the records that make entries, with a column of text for each used name, and the reasons to reject records.
 
-        The reasons are by the record's value of `ORDER`; each is a sentence and a field.
+        Each reason is a sentence and a field, by the record's `ORDER`.
         """
         names = frame.columns
         frame = self._with_steps(frame)
@@ -59,9 +57,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return rows.select([*(column_named(name) for name in names if name not in outputs), *texts]).collect(), bad
 
     def name(self, frame: pl.DataFrame, used: Iterable[str], unknown: frozenset[str]) -> pl.DataFrame:
-        """Return what `run` returns, but no record is rejected: a text that can't be computed is null.
+        """Return the records as `run` does, but reject no record: a text that can't be computed is null.
 
-        ``unknown``: fields that do not have the text of the source. A condition about one of them excludes no record.
+        ``unknown``: fields with texts that the source could not read. A condition that uses such a field excludes no record.
         """
         names = frame.columns
         outputs = {name: self.outputs[name] for name in dict.fromkeys(used) if name in self.outputs}
@@ -91,7 +89,7 @@ def compile_program(spec: EntrySpec, tables: Mapping[TableSource, Table]) -> Pro
     """
     if not spec.lookup and not spec.let and spec.where is None and spec.expression is None:
         return None
-    # A configuration without expressions does not wait for the import of sqlglot.
+    # sqlglot is imported here, so that a configuration without expressions does not wait for it.
     from ingestd.core.mapping.expression import define_lookup, expression_compiler  # noqa: PLC0415
 
     compiler = expression_compiler()

@@ -12,9 +12,9 @@ from ingestd.core.mapping.rule_group import UNITS
 
 
 def list_column(records: pl.DataFrame, name: str) -> pl.Expr:
-    """Return a column of lists.
+    """Return a column with the texts of lists.
 
-    A record that has an object instead of a list gets the text `OBJECT`; its columns are the fields of the object.
+    If a record has an object instead of a list, the text is `OBJECT`; the fields of this object are separate columns.
     """
     column = column_named(name) if name in records.columns else pl.lit(None, dtype=pl.String)
     inner = [column_named(one).is_not_null() for one in records.columns if one.startswith(f"{name}.")]
@@ -22,7 +22,7 @@ def list_column(records: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def column_expressions(records: pl.DataFrame, names: Iterable[str], facts: Mapping[str, str]) -> list[pl.Expr]:
-    """Return the named columns. A missing one is the fact of this name, such as ``units.mass``, or null."""
+    """Return the named columns. A missing column contains the fact with its name, such as ``units.mass``, or null."""
     existing = set(records.columns)
     return [
         column_named(name) if name in existing else pl.lit(_missing_column(name, facts), dtype=pl.String).alias(name)
@@ -31,7 +31,7 @@ def column_expressions(records: pl.DataFrame, names: Iterable[str], facts: Mappi
 
 
 def column_texts(records: pl.DataFrame, names: Iterable[str], facts: Mapping[str, str]) -> Iterator[pl.Series]:
-    """Yield the columns of `column_expressions` without a query, which takes longer than the mapping of a few records."""
+    """Yield the columns of `column_expressions`. For few records, a query would take longer than the mapping."""
     existing = set(records.columns)
     for name in names:
         if name in existing:

@@ -1,4 +1,4 @@
-"""Hashes of the records that a mapping uses, by which a reading is compared with the previous one."""
+"""Row hashes: hashes of the fields that a mapping uses, to compare a reading with the previous reading."""
 
 from __future__ import annotations
 
@@ -37,17 +37,14 @@ def hash_rows(
     if may_lack_columns:
         parts = [_hash_of_value(name, column) for name, column in zip(used.fields, columns, strict=True)]
         hashed = _combined([hashed, *parts])
-    # A column is added, because a select of only literals returns a single row, and a select of one expression changes the
-    # thread.
+    # A second column is selected, because polars returns a single row for only literals, and uses another thread for a single
+    # expression.
     return records.select_seq(pl.first().alias("\0"), hashed.alias("row_hash"))["row_hash"]
 
 
 @cache
 def polars_version() -> str:
-    """Return the version that hashes the rows.
-
-    It is cached, because the search parses a file, and every pipeline needs the version.
-    """
+    """Return the version of polars, which hashes the rows. Cached, because a file is parsed to find the version."""
     return version("polars")
 
 

@@ -24,19 +24,19 @@ FILE_PART = "file.part."
 FILE_NAME = "file.name"
 PREAMBLE = "file.preamble."
 DEADBAND = "deadband"
-"""The column of the dead-band of an entry."""
+"""The column with the dead-band of an entry."""
 UNITS = "units."
 
 _IN_ONE_THREAD = 2_000
-"""The most records that are mapped without the threads of polars: handing work to them may take milliseconds under load."""
+"""At most this number of records is mapped without polars' threads: passing work to threads may take long under load."""
 
 _RULES_IN_QUERY = 256
-"""The most rules of one query: what is done for each rule takes longer, the more columns the result of the query has."""
+"""The maximum number of rules in one query, because the time for each rule grows with the number of columns in the result."""
 
 _ENTRY_COLUMNS = ["key", "value", "data_type", "row_hash", "position", ORDER, DEADBAND]
 
 Faults: TypeAlias = dict[int, tuple[str, str]]
-"""Why records are rejected: a sentence and a field, by the record's value of `ORDER`."""
+"""Why records are rejected: a sentence and a field, by the record's `ORDER`."""
 
 
 class EntryRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +61,8 @@ class EntryRule(msgspec.Struct, frozen=True, kw_only=True):
 class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one specification.
 
-    ``parts``: the form of the file's name. ``values``: the conversion of values. ``each``: the lists of the children that the
-    rules are for; empty: the rules are for records. ``optional``: names that no record needs to have.
+    ``parts``: the form of the file's name. ``values``: the conversion of values. ``each``: the lists with the children to which
+    the rules apply; empty: the rules apply to records. ``optional``: names that may be absent in all records.
     """
 
     rules: tuple[EntryRule, ...]
@@ -74,7 +74,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
     optional: frozenset[str]
 
     def columns_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the fields and facts of some names."""
+        """Return the fields and facts from which ``names`` are computed."""
         if self.program is None:
             return tuple(names)
         return tuple(column for name in names for column in self.program.columns_of(name))
@@ -90,12 +90,12 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def child_names(self) -> tuple[str, ...]:
-        """The names that the rules use of children, and of the children and the record above them."""
+        """The names that the rules use: fields of children, of the children above them, and of the record."""
         return tuple(name for name in self.columns if not name.startswith(FILE))
 
     @property
     def record_columns(self) -> tuple[str, ...]:
-        """The fields of a record, and the facts, that the rules use."""
+        """The facts, and the fields of a record, that the rules use."""
         if not self.each:
             return self.columns
         facts = (name for name in self.columns if name.startswith((FILE, UNITS)))
@@ -103,7 +103,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The fields and facts of `record_columns` that some record of a reading must have. Units of children are not known."""
+        """The names in `record_columns` that at least one record of a reading must have. For children, no unit is required."""
         names = tuple(name for name in self.columns if name not in self.optional)
         if not self.each:
             return names
@@ -113,11 +113,11 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def required_of_children(self) -> tuple[str, ...]:
-        """The names of `child_names` that some child must have."""
+        """The names in `child_names` that at least one child must have."""
         return tuple(name for name in self.child_names if name not in self.optional and not name.startswith(UNITS))
 
     def sources_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the fields of a record, and the facts, from which some names of the rules come."""
+        """Return the facts, and the fields of a record, from which ``names`` of the rules are computed."""
         found = self.columns_of(names)
         return (*found, *record_fields(self.each, found)) if self.each else found
 
@@ -166,9 +166,9 @@ def compile_group(spec: EntrySpec, program: Program | None, columns: Sequence[st
 def map_groups(
     groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
 ) -> tuple[pl.DataFrame, Faults]:
-    """Return the entries of some records, with position and `ORDER`, and the faults of records by their value of `ORDER`.
+    """Return the entries of some records, with position and `ORDER`, and the faults of records by their `ORDER`.
 
-    The entries of records with faults are among them.
+    The result includes entries of records with faults.
     """
     parts: list[_RuleEntries] = []
     bad: Faults = {}
@@ -203,9 +203,9 @@ def map_groups(
 def name_keys(
     group: RuleGroup, frame: pl.DataFrame, facts: MappingOf[str, str], unknown: frozenset[str] = frozenset()
 ) -> pl.DataFrame:
-    """Return the keys that records name, whether they can be mapped or not: key, row_hash, position.
+    """Return the keys that records name, even if the records can't be mapped: key, row_hash, position.
 
-    A key is null if it can't be computed. ``unknown``: fields of the record that do not have the text of the source.
+    A key is null if it can't be computed. ``unknown``: fields with texts that the source could not read.
     """
     bound = group.facts(facts)
     keys = [rule.key.bind(bound) for rule in group.rules]
@@ -221,14 +221,14 @@ def name_keys(
     return pl.concat(found) if found else frame.clear().select(pl.lit("").alias("key"), *_of_record())
 
 
-@cache  # made by the first mapping: an import of this module must not import polars
+@cache  # a constant would import polars together with this module
 def _of_record() -> tuple[pl.Expr, pl.Expr]:
     return pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position")
 
 
 @cache
 def _checks() -> tuple[pl.Expr, pl.Expr]:
-    """Return whether an entry has a key, all fields that its key and type need, and no U+0000; and whether all keys are ASCII."""
+    """Return whether an entry is valid (a key, all fields of key and type, no U+0000), and whether all keys are ASCII."""
     # `count_matches` takes two thirds of the time of `contains`.
     has_nul = pl.any_horizontal(
         (pl.col("key", "value", "data_type").str.count_matches("\0", literal=True) > 0).fill_null(value=False)
@@ -250,7 +250,7 @@ def _no_entries(frame: pl.DataFrame) -> pl.DataFrame:
 class _RuleEntries(msgspec.Struct, frozen=True, kw_only=True):
     """The entries of one rule before their checks, one for each record of ``scope``.
 
-    ``rule``: the rule with the facts of the file. ``field``: the field of the value; empty: the value has no field.
+    ``rule``: the rule, with facts replaced by their texts. ``field``: the field of the value; empty: the value has no field.
     """
 
     rule: EntryRule
@@ -304,7 +304,7 @@ def _evaluate(
     common = frame.columns[: len(same)]
     found: list[_RuleEntries] = []
     for rule, unbound, part in zip(rules, given, parts, strict=True):
-        # Series are not used, because a frame stores a text once if it is the same for all records.
+        # A frame is used instead of series, because it stores a text only once if all records have the same text.
         entries = frame[:, [*common, *(names[column] for column in part)]]
         entries.columns = [*common, *(name for name, _ in part)]
         field = next(iter(group.columns_of(unbound.value.fields)), "")
@@ -358,7 +358,7 @@ def refusal_reason(refused: ValueRefused, field: str) -> tuple[str, str]:
 def fault_reason(
     key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]
 ) -> tuple[str, str]:
-    """Return why a record with a missing key or type, or with U+0000, is rejected, and the field. ``made``: its key."""
+    """Return why a record that lacks its key or type, or has U+0000, is rejected, and the field. ``made``: the record's key."""
     for template, use in ((key, "key"), (data_type, "type")):
         for name in template.fields:
             if record[name] is None:

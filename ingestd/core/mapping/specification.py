@@ -1,4 +1,4 @@
-"""The specification of an entry mapping: what a configuration says, as values."""
+"""The specification of an entry mapping: its settings, as values."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Table: TypeAlias = Mapping[str, str]
 
 
 class ColumnSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """Columns by their names: those that a glob of ``match`` matches, without those that a glob of ``excluded`` matches."""
+    """Selects the columns with names that match a glob of ``match`` and no glob of ``excluded``."""
 
     match: tuple[str, ...]
     excluded: tuple[str, ...] = ()
 
     def of(self, names: Sequence[str], *, but: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the selected columns, without those named in ``but``."""
+        """Return the selected columns, except the columns in ``but``."""
         return tuple(
             name
             for name in names
@@ -41,7 +41,7 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
 
 
 class TableSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A CSV file with a header, and the columns of its keys and values. The folder of ``file`` is the reader's choice."""
+    """A CSV file with a header, and the columns of its keys and values. The reader of the table chooses the file's folder."""
 
     file: str
     key: str
@@ -50,9 +50,9 @@ class TableSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LookupSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A named value: the value in the row of ``table`` with the text of the expression ``by`` as its key.
+    """A named value from ``table``: the value in the row with a key that equals the text of the expression ``by``.
 
-    ``missing``: what happens if there is no such row: ``reject`` the record, or ``none``: the value is missing.
+    ``missing``: the reaction if there is no such row. ``reject``: the record is rejected. ``none``: the value is missing.
     """
 
     table: TableSource
@@ -66,9 +66,9 @@ class EntrySpec(msgspec.Struct, frozen=True, kw_only=True):
     With columns the key contains ``{column}``. ``types``: data types of single columns instead of ``type``. ``where``: only
     records for which this expression is true. ``lookup``: values of tables by name. ``let``: named expressions. ``file_name``:
     the form of the file's name, with parts in braces. ``rules``: the conversion of a value. ``each``: the field with the list
-    of children that are the records, and the fields of the lists within its items. ``deadband``: the maximum difference from
-    the sent value at which a number is not sent; a number, or a percentage such as ``1%``. ``optional``: names of the mapping
-    that no record of a reading needs to have.
+    of children, which are mapped as records, and the fields of the lists within its items. ``deadband``: a number, or a
+    percentage such as ``1%``; a value is not sent if it differs from the sent value by at most this. ``optional``: names of
+    the mapping that may be absent in all records of a reading.
     """
 
     key: str

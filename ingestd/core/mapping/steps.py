@@ -1,4 +1,4 @@
-"""The steps from one record to one entry, for people. Each result is computed by the code that maps batches."""
+"""The steps from one record to one entry, for people. The code that maps batches computes each result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ingestd.core.normal_form import nfc_texts
 
 
 class MappingStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One step. ``name`` is the setting, ``text`` what the mapping says, ``result`` the text after it (None: no value).
+    """One step. ``name``: the setting. ``text``: its content. ``result``: the text after this step; None: no value.
 
     The names of the members are part of the output of `ingestd trace --json`.
     """
@@ -29,7 +29,7 @@ class MappingStep(msgspec.Struct, frozen=True, kw_only=True):
 class RecordSteps(msgspec.Struct, frozen=True, kw_only=True):
     """How a record makes an entry. ``record`` and ``facts`` have the fields and facts that the mapping uses.
 
-    ``value`` is None if the record makes no entry; ``refusal`` is then the reason if it is rejected.
+    ``value`` is None if the record makes no entry. ``refusal``: the reason, if the record is rejected.
     """
 
     record: Mapping[str, str | None]
@@ -62,7 +62,7 @@ def find_entry(
         keys = scope.with_columns(template_text(rule.key.bind(bound)).alias("\0key"))["\0key"]
         rows = (nfc_texts(keys) == key).arg_true()
         if rows.len():
-            found = (rule, rows[-1])  # of equal keys the last one is valid
+            found = (rule, rows[-1])  # the last of several equal keys is valid
     if found is None:
         return None
     rule, row = found
@@ -108,8 +108,8 @@ def program_steps(spec: EntrySpec, program: Program, evaluated: pl.DataFrame) ->
 def value_steps(rules: ValueRules, text: str, unit: str | None) -> Iterator[MappingStep]:
     """Yield a step for each rule of a value, in the order of their application.
 
-    A step is the conversion by all rules up to its own. If a rule needs a later rule, for example a unit with an inexact
-    factor, both are one step.
+    The result of a step is the conversion by all rules up to the rule of this step. If a rule needs a later rule, for example
+    a unit with an inexact factor, both rules are one step.
     """
     known = NO_RULES
     names: list[str] = []

@@ -41,7 +41,7 @@ class RecordFault(msgspec.Struct, frozen=True, kw_only=True):
 class Typed(msgspec.Struct, frozen=True, kw_only=True):
     """A compiled expression.
 
-    ``columns``: the fields that it uses. ``raw``: text of a field as it is. ``constant``: the value of a literal.
+    ``columns``: the fields that it uses. ``raw``: it is the unchanged text of a field. ``constant``: the value of a literal.
     """
 
     expr: pl.Expr
@@ -68,12 +68,12 @@ def any_fault(faults: Sequence[RecordFault]) -> pl.Expr:
 
 
 def guarded(found: Typed, condition: pl.Expr) -> Typed:
-    """Return ``found`` with the faults only of records for which ``condition`` is true."""
+    """Return ``found`` with its faults limited to records for which ``condition`` is true."""
     return replace(found, faults=tuple(replace(fault, bad=condition & fault.bad) for fault in found.faults))
 
 
 def combined(*found: Typed) -> Typed:
-    """Return the columns and faults of several expressions; the caller replaces the rest."""
+    """Return the columns and faults of several expressions; the caller replaces the other members."""
     columns = tuple(dict.fromkeys(name for item in found for name in item.columns))
     faults: list[RecordFault] = []
     for item in found:
@@ -82,17 +82,17 @@ def combined(*found: Typed) -> Typed:
 
 
 def as_text(found: Typed, text: pl.Expr) -> Typed:
-    """Return text that is made of ``found``, with its faults."""
+    """Return a text that is computed from ``found``, with the faults of ``found``."""
     return Typed(expr=text, kind="text", columns=found.columns, faults=found.faults)
 
 
 def as_condition(found: Typed, condition: pl.Expr) -> Typed:
-    """Return a condition about ``found``, with its faults."""
+    """Return a condition about ``found``, with the faults of ``found``."""
     return Typed(expr=condition, kind="boolean", columns=found.columns, faults=found.faults)
 
 
 def one_kind(values: Sequence[Typed]) -> tuple[Kind, list[pl.Expr]]:
-    """Return the kind of alternatives, and each alternative converted to that kind; the kind is text if they differ."""
+    """Return the common kind of alternatives (text if their kinds differ), and each alternative converted to this kind."""
     kinds = {value.kind for value in values} - {"null"}
     if len(kinds) != 1 or kinds == {"text"}:
         return "text", [value.text() for value in values]

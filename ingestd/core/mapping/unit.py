@@ -23,7 +23,7 @@ _HARMLESS = re.compile(
     | (?<![\w.])1(?:\.0*)?(?![\w.])                                                    # the 1 of 1/s""",
     re.VERBOSE,
 )
-"""Parts of a unit without other numbers and powers: pint evaluates ``9**9**9``, and the text may come from a record."""
+"""The permitted parts of a unit. Other numbers are refused, because pint evaluates ``9**9**9``, even from a record."""
 _RULE = f"A unit has names with powers from -{_LARGEST_POWER} to {_LARGEST_POWER}, such as kg*m**2/s**2, and no other numbers."
 
 
@@ -31,11 +31,11 @@ _KEPT_TEXTS = 10_000
 
 
 class UnitError(ValueError):
-    """A unit is unknown, or two units can't be converted; the sentence says which."""
+    """A unit is unknown, or two units can't be converted; the sentence names them."""
 
 
 class UnitConversion(msgspec.Struct, frozen=True, kw_only=True):
-    """``result = value * factor + offset``. ``exact``: the factor is rational by definition."""
+    """The conversion ``result = value * factor + offset``. ``exact``: the factor is rational by definition."""
 
     factor: Fraction
     offset: Fraction
@@ -47,7 +47,7 @@ def unit_conversion(source: str, target: str) -> UnitConversion:
     """Return the conversion between two units, such as ``degF`` and ``degC``.
 
     Raises:
-        UnitError: they can't be converted.
+        UnitError: a unit is unknown, or the units can't be converted.
     """
     registry = _registry()
     _check(registry, source)
@@ -83,7 +83,7 @@ def _require_short_numbers(unit: str) -> str:
     """Check a text before pint parses it, and return it.
 
     Raises:
-        UnitError: a number in it is not a power, or a power is not a short number.
+        UnitError: the text has a number that is not a power, or a power that is not a short number.
     """
     from pint.util import string_preprocessor  # noqa: PLC0415 - as in _registry
 
@@ -99,15 +99,15 @@ def _is_power_of_ten(factor: Fraction) -> bool:
 
 
 def _registry() -> Any:
-    """Return the units. pint keeps every parsed text in memory, and the text may come from a record.
+    """Return pint's registry of units. pint keeps every parsed text in memory, and the text may come from a record.
 
-    So the registry is replaced from time to time.
+    So the registry is replaced after every 10,000 conversions that are not cached.
     """
     return _new_registry(unit_conversion.cache_info().misses // _KEPT_TEXTS)
 
 
 @lru_cache(maxsize=1)
 def _new_registry(_turn: int) -> Any:
-    import pint  # noqa: PLC0415 - a second of work that most configurations don't need
+    import pint  # noqa: PLC0415 - the import takes a second, and most configurations don't need it
 
     return pint.UnitRegistry(non_int_type=Fraction, cache_folder=None, preprocessors=[_require_short_numbers])

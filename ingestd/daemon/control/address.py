@@ -1,7 +1,7 @@
 """The path of the control socket.
 
-The path in a Unix socket address has at most 107 bytes, and the path of a state file may be longer. So the socket is addressed
-through a file descriptor of its folder (/proc/self/fd/N), which is always short.
+The path in a Unix socket address has at most 107 bytes, and the path of a state file may be longer. So the address contains a
+file descriptor of the socket's folder (/proc/self/fd/N), which is always short.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def socket_file(state: Path) -> Path:
-    """Return the path of the socket beside a state file."""
+    """Return the path of the socket of a state file, in the same folder."""
     return state.with_name(state.name + ".control")
 
 

@@ -20,7 +20,7 @@ async def call(state: Path, request: Request) -> Response:
     """Send a request to the daemon that holds a state file, and wait for its response without a time limit.
 
     Raises:
-        NoDaemon: no daemon runs, or it has no socket.
+        NoDaemon: no daemon runs, or the daemon has no socket.
         DaemonEnded: the daemon ended before it responded.
         RequestRefused: the daemon can't execute the request, or its socket can't be used.
     """

@@ -1,4 +1,4 @@
-"""The lines of JSON on the control socket, and the one request that a command sends before it has imported anything else."""
+"""The lines of JSON on the control socket, and the request for the status, which a command sends with few imports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ VERSION = 1
 """Version of the protocol. A daemon that was started before an update may use an earlier version."""
 
 LONGEST_LINE = 16 << 20
-"""Bytes. A selection by number may be long."""
+"""The maximum length of a line in bytes. A request that selects rejections by number may be long."""
 
 
 class RequestMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class RequestMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResponseMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The line of a response. ``refusal``: why there is none, or empty."""
+    """The line of a response. ``refusal``: why the request was refused, or empty."""
 
     response: msgspec.Raw = msgspec.Raw(b"null")
     refusal: str = ""
@@ -33,6 +33,6 @@ class ReadStatus(msgspec.Struct, frozen=True, kw_only=True, tag="read_status"):
 
 
 class StatusText(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ingestd status` prints."""
+    """The output of `ingestd status`."""
 
     text: str

@@ -24,7 +24,7 @@ class RetryRejected(msgspec.Struct, frozen=True, kw_only=True, tag="retry_reject
 
 
 class DropRejected(msgspec.Struct, frozen=True, kw_only=True, tag="drop_rejected"):
-    """Delete rejections; the response is their number."""
+    """Delete rejections; the response is the number of deleted rejections."""
 
     selection: Selection
 
@@ -37,7 +37,7 @@ class CheckDrift(msgspec.Struct, frozen=True, kw_only=True, tag="check_drift"):
 
 
 class Explain(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
-    """Explain why a partition waits; ``cursor`` is the cursor of its last complete reading. The response is `Explained`."""
+    """Explain why a partition waits; the response is `Explained`. ``cursor``: the cursor of the last complete reading."""
 
     pipeline: str
     partition: str
@@ -45,7 +45,7 @@ class Explain(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """``waiting``: why the partition waits, or empty. ``location``: where its file is now; empty if it has no file."""
+    """The explanation of a partition. ``waiting``: why it waits, or empty. ``location``: where its file is now, or empty."""
 
     waiting: str
     location: str
@@ -56,10 +56,10 @@ class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices")
 
 
 class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):
-    """Move the cursors of partitions (none: all that the source has); the response is `CursorsMoved`.
+    """Move the cursors of partitions (no names: all partitions that the source has); the response is `CursorsMoved`.
 
     ``cursor``: the cursor to ``set``. ``to``: the value of the cursor column to which ``rewind`` returns. ``backfill``: read
-    everything again beside the changes, until ``cancel``.
+    all rows again, in addition to the changes, until ``cancel``.
     """
 
     pipeline: str
@@ -70,7 +70,7 @@ class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):
 
 
 class CursorsMoved(msgspec.Struct, frozen=True, kw_only=True):
-    """The partitions with a cursor that was moved."""
+    """The partitions of the cursors that were moved."""
 
     partitions: tuple[str, ...]
 
@@ -83,7 +83,7 @@ class DecideRun(msgspec.Struct, frozen=True, kw_only=True, tag="decide_run"):
 
 
 class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
-    """The run with the numbers of entries that it changed. ``refusal``: why the run can't be approved or discarded, or empty.
+    """A decided run, with counts of the changed entries. ``refusal``: why the run can't be approved or discarded, or empty.
 
     ``read_again``: an approved run could not be written completely; its source is read again and passes the guard.
     ``paused``: the pipeline is paused, so the entries are sent when it is resumed.
@@ -107,14 +107,14 @@ class ControlPipeline(msgspec.Struct, frozen=True, kw_only=True, tag="control_pi
 
 
 class PipelineControlled(msgspec.Struct, frozen=True, kw_only=True):
-    """``sentence``: the result or, if not ``is_done``, why the request is not possible."""
+    """The response to `ControlPipeline`. ``sentence``: the result; if not ``is_done``, why the request is not possible."""
 
     sentence: str
     is_done: bool = True
 
 
 class RollBack(msgspec.Struct, frozen=True, kw_only=True, tag="roll_back"):
-    """Undo what runs have delivered; the response is `RunsUndone`. ``only_plan``: return what would be undone."""
+    """Undo what runs have delivered; the response is `RunsUndone`. ``only_plan``: only return what would be undone."""
 
     selection: RunSelection
     only_plan: bool
@@ -123,8 +123,8 @@ class RollBack(msgspec.Struct, frozen=True, kw_only=True, tag="roll_back"):
 class RunsUndone(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that were undone, or that would be undone. ``refusal``: why the runs can't be rolled back, or empty.
 
-    ``unchecked``: sinks that could not be compared with the service, each with the reason. Changes by other programs there are
-    known only as far as the last comparison found them.
+    ``unchecked``: sinks that could not be compared with the service, each with the reason. In these sinks, only the changes by
+    other programs that the last comparison found are known.
     """
 
     refusal: str = ""
@@ -143,7 +143,7 @@ class ControlStandby(msgspec.Struct, frozen=True, kw_only=True, tag="control_sta
 
 
 class StandbyControlled(msgspec.Struct, frozen=True, kw_only=True):
-    """``text``: the state or the result or, if not ``is_done``, why the request is not possible."""
+    """The response to `ControlStandby`. ``text``: state or result; if not ``is_done``, why the request is not possible."""
 
     text: str
     is_done: bool = True
@@ -159,16 +159,16 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
-    """Pairs of the former and the present name."""
+    """Pairs of the former and the current name."""
     restarted: tuple[str, ...] = ()
     unchanged: int = 0
     """The number of all other pipelines."""
     service: bool = False
-    """Whether settings below this key changed."""
+    """Whether settings below ``service`` changed."""
     api_key: bool = False
     rejected: bool = False
     retried: tuple[str, ...] = ()
-    """Pipelines with a source that could not be read, and is tried again now."""
+    """Pipelines with a source that could not be read and that is tried again now."""
     waiting: dict[str, float] = msgspec.field(default_factory=dict)
     """Pipelines with a source that asked not to be read before a time, in seconds since the epoch."""
     mistakes: tuple[str, ...] = ()
@@ -230,7 +230,7 @@ def encode_request(request: Request) -> bytes:
 
 
 def decode_request(line: bytes) -> tuple[Request, tzinfo]:
-    """Decode a request from a line, with the zone of the times in its response.
+    """Decode a line to a request and the time zone of the response.
 
     Raises:
         RequestRefused: the request is of another version.

@@ -35,7 +35,7 @@ _STOPPING = (
 
 
 class ControlServer:
-    """Listens beside the state file. ``perform`` executes a request for an account. The process must hold the state file."""
+    """Listens on the socket of a state file, which the process must hold. ``perform`` executes a request of an account."""
 
     def __init__(self, state: Path, *, perform: Callable[[Request, str], Awaitable[Response]], emit: Emit) -> None:
         self._file = socket_file(state)
@@ -47,9 +47,9 @@ class ControlServer:
         """Set when commands can find the daemon, or when the daemon continues without the socket."""
 
     async def run(self) -> None:
-        """Listen until cancelled; every connection then gets its response or is closed.
+        """Listen until cancelled. Every open connection then gets a response or is closed.
 
-        If the socket can't be created, the daemon emits an event and continues without it.
+        If the socket can't be created, the server emits an event, and the daemon continues without the socket.
         """
         self._is_stopping = False
         try:
@@ -82,7 +82,7 @@ class ControlServer:
         self._file.unlink(missing_ok=True)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
-            # Before bind, so that no other account can ever connect.
+            # The mode is set before bind, so that no other account can ever connect.
             os.fchmod(sock.fileno(), 0o600)
             with short_address(self._file) as address:
                 sock.bind(address)
@@ -92,8 +92,8 @@ class ControlServer:
         return sock
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a new connection in a task that is registered before it runs, so that a stop ends it in any case."""
-        if self._is_stopping:  # the kernel accepted it before the socket was closed
+        """Serve a new connection in a task. The task is registered before it runs, so that a stop always ends it."""
+        if self._is_stopping:  # the kernel accepted the connection before the socket was closed
             writer.write(encode_refusal(_STOPPING))
             writer.close()
             return

@@ -1,4 +1,4 @@
-"""Asks the running daemon for its status. Needs neither the configuration nor the packages that read a state file."""
+"""Requests the status of the running daemon, without the configuration and the packages that read a state file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SECONDS = 5.0
 
 
 def call_for_status(state: Path, *, as_json: bool) -> str | None:
-    """Return the output of `ingestd status`, from the daemon that holds a state file.
+    """Return the output of `ingestd status` from the daemon that holds a state file.
 
-    None if no daemon runs, or if it can't respond: the status must then be read from the state file.
+    Return None if no daemon runs or responds: the status must then be read from the state file.
     """
     request = msgspec.Raw(msgspec.json.encode(ReadStatus(as_json=as_json)))
     line = msgspec.json.encode(RequestMessage(version=VERSION, request=request, zone=used_zone())) + b"\n"

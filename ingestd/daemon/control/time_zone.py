@@ -1,4 +1,4 @@
-"""The time zone of the times that a command prints: in the command itself, and in a daemon that makes text for the command."""
+"""The time zone of the times that a command prints. A daemon that makes text for the command uses the same zone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _name = UTC_NAME
 
 
 def zone_of(name: str, local: Path = _LOCAL) -> tzinfo:
-    """Return the zone with an IANA name, or the machine's zone if ``name`` is empty. UTC if there is no such zone."""
+    """Return the zone with an IANA name, or the machine's zone if ``name`` is empty; UTC if the zone does not exist."""
     try:
         if name:
             return UTC if name == UTC_NAME else ZoneInfo(name)
@@ -26,14 +26,14 @@ def zone_of(name: str, local: Path = _LOCAL) -> tzinfo:
 
 
 def use_zone(name: str) -> None:
-    """Print times of this process in a zone, and request the daemon's times in the same zone."""
+    """Make this process print times in a zone, and request times from the daemon in the same zone."""
     global _name  # noqa: PLW0603 - a command has one zone, and its threads print times, too
     _name = name
     shown_zone.of_process = zone_of(name)
 
 
 def used_zone() -> str:
-    """Return the name that `use_zone` got."""
+    """Return the argument of the last call of `use_zone`."""
     return _name
 
 

@@ -14,7 +14,7 @@ class FailedPartStore:
         self._state = state
 
     def record(self, failed: FailedPart) -> None:
-        """Store a failure; keep ``since`` of an earlier failure of the part."""
+        """Store a failure. If the part has failed before, its ``since`` stays."""
         row = (failed.part, failed.sentence, failed.failures, failed.since, failed.retry_at)
         with self._state.writing() as connection:
             connection.execute(SQL["failed_part_note"], row)
@@ -25,6 +25,6 @@ class FailedPartStore:
             connection.execute(SQL["failed_part_clear"], (part,))
 
     def clear_all(self) -> None:
-        """Delete all parts, at a new start of the daemon."""
+        """Delete all failed parts; called at a start of the daemon."""
         with self._state.writing() as connection:
             connection.execute(SQL["failed_parts_clear"])

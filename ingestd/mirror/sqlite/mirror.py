@@ -27,9 +27,9 @@ from ingestd.wire.writer import Writer
 class SqliteMirror:
     """The open state file with its interfaces: intake, delivery, rejections, drift and status.
 
-    ``sequence`` reports whether the state file is the last one used. ``on_pending`` is called with the sink's id when entries
+    ``sequence`` reports whether this state file was used last. ``on_pending`` is called with the sink's id when entries
     become pending, from the committing thread. ``on_acknowledged`` is called when deferred acknowledgements are written.
-    ``on_unwritable`` is called with a sentence when the file cannot be written, and ``on_writable`` when it can be written again.
+    ``on_unwritable`` is called with a sentence when the file cannot be written, ``on_writable`` when it can be written again.
     """
 
     def __init__(self, state: StateFile, sequence: SequenceFile, *, now: Callable[[], float]) -> None:
@@ -73,9 +73,9 @@ class SqliteMirror:
         return self._state.unwritable
 
     def note_behind(self, newest: Writer) -> str:
-        """Record that the service has received more than this state file knows; return the reason. Blocks.
+        """Record that the service has newer requests than this state file knows; return the reason. Blocks.
 
-        Every sink is then in doubt, and the next start has a newer attempt than ``newest``.
+        Afterwards every adopted sink is in doubt, and the next start has a newer attempt than ``newest``.
 
         Raises:
             MirrorError: the files can't be written.
@@ -87,10 +87,10 @@ class SqliteMirror:
         return reason
 
     def note_restored(self, changed_since: float) -> str:
-        """Record that another process may have sent more than this state file knows; return the reason. Blocks.
+        """Record that another process may have sent newer entries than this state file knows; return the reason. Blocks.
 
-        ``changed_since``: a time of the service, in seconds since the epoch. Later changes of the service are newer than the
-        entries that are pending here, unless a source names them.
+        ``changed_since``: a time of the service, in seconds since the epoch. If the service changed an entry after this time,
+        its value is newer than the pending value here, unless a source confirms the pending value.
 
         Raises:
             MirrorError: the file can't be written.
@@ -102,7 +102,7 @@ class SqliteMirror:
         return reason
 
     def note_written_before(self, sink: SinkAddress) -> None:
-        """Record that another, unknown state file has written the sink, and may have left entries. Blocks.
+        """Record that another, unknown state file has written the sink, and may have left entries in it. Blocks.
 
         Raises:
             MirrorError: the file can't be written.

@@ -1,4 +1,4 @@
-"""Pages of items for transactions of a bounded size."""
+"""Pages of items, so that each transaction has a bounded size."""
 
 from __future__ import annotations
 

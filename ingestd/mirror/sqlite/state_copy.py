@@ -1,4 +1,4 @@
-"""Two private copies of a state file: one stays as it is, the other takes a reading. Their difference is a plan."""
+"""Two private copies of a state file. A reading is written to one copy; the difference between both copies is a plan."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ChangeKind: TypeAlias = Literal["created", "changed", "removed"]
 
 
 class EntryDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that a reading changes. ``partition``: the id of the partition that names or named it.
+    """An entry that a reading changes. ``partition``: the id of the partition that names the entry, or named it before.
 
     ``old`` and ``new`` are None if there is no such value. ``position`` is the position of the record of the new value.
     """
@@ -62,7 +62,7 @@ class StateVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopiedSink(msgspec.Struct, frozen=True, kw_only=True):
-    """A sink in the original. ``adopted``: the state file knows its content. ``pending``: its pending entries."""
+    """A sink in the original. ``adopted``: the state file knows the sink's content. ``pending``: number of pending entries."""
 
     id: int
     name: str
@@ -83,9 +83,9 @@ _STAGED = dict.fromkeys(("key", "value", "data_type", "deadband"), str)
 
 
 class StateCopy:
-    """The copies in ``folder``, a folder of this process alone. ``intake`` writes to one of them, at ``path``.
+    """The two copies, in a ``folder`` that only this process uses. ``intake`` writes to the copy at ``path``.
 
-    Other processes may use the original. Use the methods in one thread at a time, and close the copy.
+    Other processes may use the original. Only one thread at a time may call the methods; call `close` at the end.
     """
 
     def __init__(self, original: StateFile | Path, folder: Path, *, now: Now) -> None:
@@ -126,9 +126,9 @@ class StateCopy:
         return [from_row(PipelinePause, row) for row in self._before.execute(SQL["pauses"])]
 
     def unexplained(self, sink: int, *, every: bool) -> int:
-        """Return how many entries of a sink a comparison would remove because no source names them after the reading.
+        """Return the number of entries that a comparison of the sink would remove after the reading. Reads all its entries.
 
-        ``every``: also those that no configured pipeline has written. Reads all entries of the sink.
+        No source names these entries. ``every``: count also entries that no configured pipeline has written.
         """
         with closing(self._state.reader()) as reader:
             count: int = reader.execute(SQL["planned_unexplained"], {"sink": sink, "all": every}).fetchone()[0]
@@ -143,7 +143,7 @@ class StateCopy:
         return StateVersion(changes=changes, pending=pending.hexdigest())
 
     def changes(self) -> Iterator[EntryDifference]:
-        """Yield the entries that the reading changed, a segment at a time."""
+        """Yield the entries that the reading changed, reading one segment at a time."""
         after = self._newest
         with closing(self._state.reader()) as reader:
             while (row := reader.execute(SQL["planned_segment"], (after,)).fetchone()) is not None:
@@ -158,7 +158,7 @@ class StateCopy:
                     yield from _change(key, known.get(key), wanted, partition=partition, position=position)
 
     def held_changes(self, run: int) -> Iterator[EntryDifference]:
-        """Yield what a held run would change, a page at a time."""
+        """Yield the entries that a held run would change, reading one page at a time."""
         after = ""
         with closing(self._state.reader()) as reader:
             partition, _, sink, _, deletes, whole, _, remapped, *_ = reader.execute(
@@ -168,7 +168,7 @@ class StateCopy:
                 after = rows[-1][0]
                 known = known_entries(reader, sink, [row[0] for row in rows])
                 former = {row[0]: row for row in known.iter_rows()}
-                # An entry without a value in the run keeps its value.
+                # If the run has no value for an entry, the entry keeps its present value.
                 rows = [row for row in rows if row[1] is not None]
                 staged = pl.DataFrame([(*row[:3], row[5]) for row in rows], schema=_STAGED, orient="row")
                 compared = compare_with_known(reader, sink, staged.join(known, on="key", how="left"))
@@ -221,7 +221,7 @@ def _change(
     partition: int,
     position: Position | None,
 ) -> Iterator[EntryDifference]:
-    """Yield the change from a row of `known_entries` to value and type; nothing if they are equal."""
+    """Yield the change from ``known`` (a row of `known_entries`) to ``wanted`` (value and type), unless both are equal."""
     former = (known[1], known[2]) if known is not None and not known[4] else None
     if former == wanted:
         return

@@ -48,13 +48,13 @@ from ingestd.mirror.sqlite.runs.undo_plan import plan_rollback, select
 from ingestd.mirror.sqlite.sql import SQL
 
 _NOTICES = 5
-"""The newest notices of a pipeline that the status contains, at most."""
+"""Maximum number of notices of one pipeline in the status; these are the newest notices."""
 
 
 class Observer:
     """All read interfaces of the mirror over a read connection. Thread-safe.
 
-    Each call is consistent. Pages of rejections are ordered by id, the oldest first.
+    Each call reads one consistent state. Pages of rejections are ordered by id, the oldest first.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -77,7 +77,7 @@ class Observer:
                 rejected=rejected,
                 drift=from_row(DriftStatus, row[7:15]) if row[7] is not None else None,
                 last_attempt=_attempt(row[15:]),
-                trouble=blockers.get(address),
+                blocker=blockers.get(address),
                 unexplained=unexplained.get(address, (0, True))[0],
                 read=unexplained.get(address, (0, True))[1],
                 doubt=doubts.get(address, ""),
@@ -88,12 +88,12 @@ class Observer:
         ]
 
     def blockers(self) -> dict[SinkAddress, LaneBlocker]:
-        """Return why deliveries wait, by sink. The cost is independent of the number of entries."""
+        """Return the reasons why deliveries wait, by sink. The cost is independent of the number of entries."""
         with self._view() as connection:
             return _blockers(connection)
 
     def entries_of(self, sink: SinkAddress, *, limit: int) -> int:
-        """Return the number of entries of a sink, at most ``limit``; 0 if it is unknown. Reads as many entries."""
+        """Return the number of entries of a sink, at most ``limit``; 0 if the sink is unknown. Reads the counted entries."""
         with self._view() as connection:
             row = connection.execute(SQL["entries_of_sink"], (sink.workspace, sink.by, sink.name, limit)).fetchone()
         count: int = row[0]
@@ -124,7 +124,7 @@ class Observer:
         ]
 
     def pipeline_last_runs(self) -> dict[str, LastRun]:
-        """Return the last run of each pipeline that ever ran. The cost is independent of the number of entries and partitions."""
+        """Return the last run of each pipeline that ever ran. Many entries or partitions do not increase the cost."""
         with self._view() as connection:
             rows = connection.execute(SQL["pipeline_last_runs"]).fetchall()
         return {name: from_row(LastRun, run, failure_rejected=bool(run[2])) for name, *run in rows}
@@ -140,7 +140,7 @@ class Observer:
             return [from_row(PipelinePause, row) for row in connection.execute(SQL["pauses"])]
 
     def held_runs(self) -> list[HeldRun]:
-        """Return the held runs, also those being written, by number."""
+        """Return the held runs, and the approved runs that are being written, by number."""
         with self._view() as connection:
             return [held_run(row) for row in connection.execute(SQL["held_list"])]
 
@@ -210,18 +210,18 @@ class Observer:
         return RecordPage(records=msgspec.json.decode(records), pipelines=msgspec.json.decode(pipelines), last=last)
 
     def refusals(self, rejection: int) -> list[Refusal]:
-        """Return the refusals of a rejection's entry, oldest first; none for records."""
+        """Return the refusals of a rejected entry, oldest first; empty if the rejection is of another kind."""
         with self._view() as connection:
             return [from_row(Refusal, row) for row in connection.execute(SQL["refusals"], (rejection,))]
 
     def forgotten(self) -> Forgotten | None:
-        """Return the deletions because of the limits; None if there were none."""
+        """Return the number of rejections deleted because of the limits; None if there were no such deletions."""
         with self._view() as connection:
             row = connection.execute(SQL["bounded"]).fetchone()
         return from_row(Forgotten, row) if row else None
 
     def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
-        """Return findings of the last checks in the sinks of ``pipelines``: their entries, and keys that other programs added."""
+        """Return findings of the last checks: about entries of ``pipelines``, and about added keys in their sinks."""
         parameters = {"names": json.dumps(list(pipelines)), "sink": after[0], "key": after[1], "limit": limit}
         with self._view() as connection:
             rows = connection.execute(SQL["drift_page"], parameters).fetchall()
@@ -242,7 +242,7 @@ class Observer:
         ]
 
     def open_drift(self) -> dict[SinkAddress, int]:
-        """Return the sinks with findings without a reaction, and the number of keys that differed at the last check."""
+        """Return, by sink, the number of keys that differed at the last check, if findings without a reaction remain."""
         with self._view() as connection:
             rows = connection.execute(SQL["drift_open"]).fetchall()
         return {SinkAddress(workspace=workspace, by=by, name=name): keys for workspace, by, name, keys in rows}
@@ -253,7 +253,7 @@ class Observer:
             return unexplained_page(connection, pipelines, after=after, limit=limit)
 
     def ownership(self, sink: SinkAddress) -> SinkOwnership | None:
-        """Return the ownership of an adopted sink, else None. The cost is independent of the sink's size."""
+        """Return the ownership of a sink; None if it is not adopted. The cost is independent of the sink's size."""
         with self._view() as connection:
             row = connection.execute(SQL["sink_ownership"], (sink.workspace, sink.by, sink.name)).fetchone()
         return None if row is None else from_row(SinkOwnership, row)
@@ -301,7 +301,7 @@ class Observer:
             return past_runs(connection, pipeline, limit)
 
     def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
-        """Return the entries that a held run would create or change, by key, from the key after ``after`` on."""
+        """Return the entries that a held run would create or change, with keys greater than ``after``, ordered by key."""
         with self._view() as connection:
             rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit})
             return [from_row(HeldDifference, row) for row in rows]
@@ -325,7 +325,7 @@ class Observer:
             return plan_rollback(connection, selection)
 
     def cursors(self, pipeline: str, partitions: Sequence[str] = ()) -> list[StoredCursor]:
-        """Return the cursors of the named partitions, or of all that the source still has, by name."""
+        """Return the cursors of the named ``partitions`` (empty: of all that the source still has), ordered by name."""
         with self._view() as connection:
             return read_cursors(connection, pipeline, partitions)
 

@@ -1,6 +1,6 @@
 """The HTTP server of every listener: uvicorn, with limits of sizes, times and connections.
 
-uvicorn has no time limit for a head, a body or the reading of a response, and no limit of connections that admits honest clients.
+uvicorn has no time limit for a head, a body or the reading of a response. Its limit of connections also refuses honest clients.
 `connection` wraps uvicorn's asyncio protocol. `registry` has the connections of a listener. `requests` wraps the listener's ASGI
-application. `tls` is the TLS below a connection.
+application. `tls` adds TLS to a connection.
 """

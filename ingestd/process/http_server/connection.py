@@ -1,8 +1,8 @@
 """One connection: an asyncio protocol that passes requests one by one to uvicorn's protocol, and closes slow clients.
 
 A client has a deadline for the complete head of a request, and minimum rates for its body and for reading the response. No
-deadline runs while the client waits for the application. uvicorn's protocol gets a head when it is complete, then the body, then
-nothing until the response has been sent. So uvicorn never holds requests that wait.
+deadline runs while the client waits for the application. uvicorn's protocol gets a complete head, then the body, then nothing
+until the response has been sent. So requests never wait inside uvicorn.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ STATE: Final = "connection"
 _DRAIN_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 65_536
 _PIECE_BYTES: Final = 4_096
-"""The most bytes of a chunked body that are passed on at once: uvicorn stops reading if another request follows in them."""
+"""The maximum size of a piece of a chunked body. After a piece that contains the next request, uvicorn stops reading."""
 _UNREAD_BYTES: Final = 1_048_576
-"""The most bytes of a chunked body that may arrive before the application gets a part of it: extensions, trailers."""
+"""The maximum number of bytes of a chunked body without content for the application, such as extensions and trailers."""
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*0*([0-9]{0,20})[ \t]*\r\n")
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
 class _Window:
-    """Measures whether a count of bytes grows by a minimum in each window of time."""
+    """Measures whether a count of bytes grows by a minimum in each time window."""
 
     __slots__ = ("_count", "since")
 
@@ -44,7 +44,7 @@ class _Window:
         self._count = 0
 
     def start(self, count: int, now: float) -> float:
-        """Begin a window, if none is open; return its begin."""
+        """Begin a window if none is open; return the time at which the window began."""
         if self.since is None:
             self.since, self._count = now, count
         return self.since
@@ -63,7 +63,7 @@ class _InnerTransport(asyncio.Transport):
         super().__init__()
         self._resumed = resumed
         self._reads = True
-        self.write = transport.write  # type: ignore[method-assign]  # a call less for each response
+        self.write = transport.write  # type: ignore[method-assign]  # saves a call for each response
         self.close = transport.close  # type: ignore[method-assign]
         self.is_closing = transport.is_closing  # type: ignore[method-assign]
         self.get_extra_info = transport.get_extra_info  # type: ignore[method-assign]
@@ -102,17 +102,17 @@ class BoundedConnection(asyncio.Protocol):
         self._pending = b""
         self._head_deadline = self._loop.time() + self._limits.head_seconds
         self._is_active = False  # a request is passed on, and its response is not complete
-        self._has_begun = False  # the application has its head
+        self._has_begun = False  # the application has the head of this request
         self._is_held = False  # the following bytes are not passed on yet
-        self._is_ignoring = False  # the connection ends, and its input is dropped
+        self._is_ignoring = False  # the connection is ending, and its input is dropped
         self._dropped = 0
         self._is_draining = False
         self.has_response = False
         """Whether the response to the current request has begun."""
         self._is_chunked = False
         self.closes = False
-        """Whether the connection ends with the response, because this class does not find the end of the request."""
-        self._body_left = 0  # bytes of a body with a length that are not passed on yet
+        """Whether the connection ends with the response, because this class can't find the end of the request."""
+        self._body_left = 0  # for a body with a length: the number of bytes that are not passed on yet
         self._is_receiving = False
         self._received = 0
         self._unread = 0
@@ -136,7 +136,7 @@ class BoundedConnection(asyncio.Protocol):
             self._inner.connection_made(self._below)
             return
         keeps = self._registry.keep_refused(self)
-        self._refuse(reason, 503, "The server has as many connections as it accepts. Use fewer, or try again later.")
+        self._refuse(reason, 503, "The server has its maximum number of connections. Use fewer, or try again later.")
         if not keeps:
             self._transport.close()
 
@@ -237,7 +237,7 @@ class BoundedConnection(asyncio.Protocol):
         size = end + (int(length[1] or 0) if length else 0)
         part = self._take(size)
         self._body_left = size - len(part)
-        # A chunked body is held until the application has the head: later lines of the parser are trailers.
+        # A chunked body is held until the application has the head: uvicorn's parser adds its trailers to the head's lines.
         self._is_held = not self._body_left
         self._inner.data_received(part)
         if self._transport.is_closing():
@@ -247,7 +247,7 @@ class BoundedConnection(asyncio.Protocol):
 
     @property
     def body_has_arrived(self) -> bool:
-        """Return whether all bytes of the request are known to have arrived."""
+        """Return whether all bytes of the request have certainly arrived."""
         return not self._is_chunked and not self._body_left
 
     def begin(self) -> None:
@@ -307,7 +307,7 @@ class BoundedConnection(asyncio.Protocol):
         """See `OpenConnection`."""
         if unsent := self._transport.get_write_buffer_size():
             since = self._sending.start(self._sent - unsent, self._loop.time())
-            return 0.0 if self._pending else since  # a client that sends more instead of reading gets no time
+            return 0.0 if self._pending else since  # a client that sends instead of reading is stalled at once
         return self._receiving.since if self._is_receiving else None
 
     def close_overdue(self, now: float) -> None:

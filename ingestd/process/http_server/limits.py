@@ -1,4 +1,4 @@
-"""The bounds of one listener's clients."""
+"""The limits for the clients of one listener."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """The bounds of clients. ``connections_per_address`` 0: none.
+    """The limits for clients. ``connections_per_address`` 0: no limit.
 
     A client must send a body and read a response with ``least_bytes_per_second``, measured over ``stall_seconds``.
     ``stalled_seconds``: a connection may be closed for a new connection if its client has made no progress for this time.
-    ``idle_seconds``: how long a connection may be open between two requests. ``target_bytes``: the maximum size of path and
-    query.
+    ``idle_seconds``: the longest time between two requests of a connection. ``target_bytes``: the maximum size of path and
+    query together.
     """
 
     connections: int

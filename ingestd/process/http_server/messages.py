@@ -17,7 +17,7 @@ async def read_body(scope: Scope, receive: Receive, *, most: int) -> bytes:
     """Return the whole body of a request.
 
     Raises:
-        BodyTooLarge: it has more than ``most`` bytes; the rest is not read.
+        BodyTooLarge: the body has more than ``most`` bytes; its rest is not read.
         ClientDisconnect: the client disconnected.
     """
     declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")

@@ -1,8 +1,8 @@
 """The connections of one listener: the maximum number, and which connection is closed to admit a new connection.
 
-A full listener first closes a connection that only drains a refused request. Then it closes a connection that waits for a
-request, then a connection with a client that has made no progress for a while. So clients that send whole requests are admitted
-while hostile clients hold connections open. The connection is taken from the address with the most connections.
+A full listener closes a connection that only drains a refused request. If there is none, it closes a connection of the address
+with the most connections: one that waits for a request, or else the one with the client that has been stalled longest.
+So clients that send whole requests are admitted while hostile clients hold connections open.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class OpenConnection(Protocol):
 
     @property
     def source(self) -> str:
-        """Return the address that the connection counts for."""
+        """Return the address under which the connection is counted."""
 
     @property
     def is_ending(self) -> bool:
@@ -32,11 +32,11 @@ class OpenConnection(Protocol):
 
     @property
     def awaits_request(self) -> bool:
-        """Return whether no complete request is without its response, so that closing the connection loses nothing."""
+        """Return whether every complete request has its response, so that closing the connection loses nothing."""
 
     @property
     def stalled_since(self) -> float | None:
-        """Return since when, by the event loop, the client has sent or read too little; None if it need not act."""
+        """Return the event loop's time since which the client sends or reads too little; None if nothing is expected of it."""
 
     def close_overdue(self, now: float) -> None:
         """Close the connection if its client has missed a deadline; ``now`` is the event loop's time in seconds."""
@@ -48,9 +48,9 @@ class OpenConnection(Protocol):
 class Connections:
     """The open connections of one listener. All methods are called on the event loop's thread.
 
-    ``is_proxy`` selects addresses that have no limit of their own. ``on_closed`` is called with the reason and the address of
-    each connection that the server closes or refuses, ``on_count`` with 1 or -1. A socket with at least the number
-    ``first_reserved_descriptor`` is refused: the kernel assigns the lowest free number, so all lower ones are in use.
+    ``is_proxy`` selects addresses without a limit per address. ``on_closed`` is called with the reason and the address of each
+    connection that the server closes or refuses, ``on_count`` with 1 or -1. A socket with the number
+    ``first_reserved_descriptor`` or higher is refused. The kernel assigns the lowest free number, so lower ones are in use.
     """
 
     def __init__(
@@ -104,14 +104,14 @@ class Connections:
         return None
 
     def keep_refused(self, connection: OpenConnection) -> bool:
-        """Return whether a refused connection may stay open until its client has read the reason; a few may."""
+        """Return whether a refused connection may stay open until its client has read the reason; only a few may."""
         if len(self._refused) >= _MOST_REFUSED:
             return False
         self._refused.add(connection)
         return True
 
     def note_ending(self, connection: OpenConnection) -> None:
-        """Note a connection that is the first to be closed while it `is_ending`."""
+        """Note a connection that `is_ending`, so that it is closed before other connections."""
         if connection in self._by_source.get(connection.source, ()):
             self._ending[connection] = None
 
@@ -151,17 +151,14 @@ class Connections:
 
 
 def _longest_stalled(connections: Iterable[OpenConnection], *, seconds: float) -> OpenConnection | None:
-    """Return the connection with the client that has been stalled for longest.
-
-    None if no client has been stalled for that time.
-    """
+    """Return the connection with the client that has been stalled longest; None if none was stalled for ``seconds``."""
     until = asyncio.get_running_loop().time() - seconds
     stalled = [(since, one) for one in connections if (since := one.stalled_since) is not None and since <= until]
     return min(stalled, key=lambda pair: pair[0])[1] if stalled else None
 
 
 def source_of(peer: str) -> str:
-    """Return the address that a client counts for: its own, or the /64 network of an IPv6 one; empty for a Unix socket."""
+    """Return the address under which a client is counted: for IPv6 the /64 network, for a Unix socket an empty text."""
     try:
         address = ip_address(peer.partition("%")[0])
     except ValueError:

@@ -20,8 +20,8 @@ from ingestd.process.request_headers import HOST
 _DRAIN_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 65_536
 _DRAIN_BYTES_OF_CALLER: Final = 33_554_432
-"""How many bytes of a caller with a valid key are read and dropped: programs that send whole bodies read the response only
-afterwards."""
+"""The maximum number of bytes of a caller with a valid key that are read and dropped, because many programs read the response
+only after they have sent the whole body."""
 _CLOSE: Final = (b"connection", b"close")
 
 
@@ -37,7 +37,7 @@ class BoundedRequests:
         connection: BoundedConnection = scope["state"][STATE]
         try:
             await self._forward(connection, scope, receive, send)
-        except asyncio.CancelledError:  # the listener ends, and has waited for the response
+        except asyncio.CancelledError:  # the listener ends, after it has waited for the response
             if connection.has_response:
                 raise
             await _send_text(send, 503, "The server ends. Try again later.", (b"retry-after", b"5"))
@@ -87,7 +87,7 @@ class _Request:
         self._arrives = (b"expect", b"100-continue") not in scope["headers"]
         self._closes = connection.closes
         self.is_held = False
-        """Whether only the end of the response is missing, because the body has not arrived."""
+        """Whether only the end of the response is missing, because the request's body has not arrived."""
 
     @property
     def _has_arrived(self) -> bool:
@@ -108,7 +108,7 @@ class _Request:
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a part of the response; keep its end back while the body arrives."""
+        """Send a part of the response; hold the end of the response while the body arrives."""
         connection = self._connection
         if message["type"] == "http.response.start":
             connection.note_response(0)
@@ -145,13 +145,13 @@ class _Request:
         return _DRAIN_BYTES_OF_CALLER if KNOWN_CALLER in self._scope["state"] else _DRAIN_BYTES
 
     def _can_be_drained(self) -> bool:
-        """Return whether the body is probably not larger than what is drained, so that the connection can be kept."""
+        """Return whether the declared body can be drained completely, so that the connection can be kept."""
         declared = next((value for name, value in self._scope["headers"] if name == b"content-length"), b"")
         return self._arrives and declared.isdigit() and int(declared) <= self._most_drained
 
 
 def _fault(scope: Scope, headers: list[tuple[bytes, bytes]], limits: ConnectionLimits) -> tuple[int, str] | None:
-    """Return status and sentence of a head that is refused; None if it is not."""
+    """Return the status and the sentence for a head that must be refused; None if the head is accepted."""
     if len(headers) > limits.header_lines:
         return 431, f"The head may have {limits.header_lines} header lines at the most."
     if len(scope["raw_path"]) + len(scope["query_string"]) > limits.target_bytes:
@@ -161,7 +161,7 @@ def _fault(scope: Scope, headers: list[tuple[bytes, bytes]], limits: ConnectionL
 
 
 def _malformed(version: str, headers: list[tuple[bytes, bytes]]) -> str:
-    """Return why a head is malformed by RFC 9112 (3.2, 6.1), although uvicorn accepts it; empty if it is not."""
+    """Return why a head that uvicorn accepts is malformed by RFC 9112 (3.2, 6.1); empty if it is well-formed."""
     if version not in {"1.0", "1.1"}:
         return "The request is not HTTP/1.1."
     values = dict(headers)

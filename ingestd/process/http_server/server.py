@@ -19,7 +19,7 @@ from ingestd.process.http_server.requests import BoundedRequests
 from ingestd.process.http_server.tls import TlsTransport
 
 DRAIN_SECONDS = 30
-"""How long requests in progress may take after `HttpServer.stop`."""
+"""The longest time that requests in progress may take after `HttpServer.stop`."""
 
 
 class HttpServer(uvicorn.Server):
@@ -40,7 +40,7 @@ class HttpServer(uvicorn.Server):
                 BoundedRequests(app, connections.limits),
                 lifespan="off",
                 log_config=None,
-                log_level="error",  # lower ones report clients, which could fill the log
+                log_level="error",  # at lower levels, clients could fill the log
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
@@ -50,7 +50,7 @@ class HttpServer(uvicorn.Server):
                 timeout_keep_alive=int(connections.limits.idle_seconds) + 2,  # the connection has its own deadline
             )
         )
-        self.servers = []  # uvicorn sets it when it starts
+        self.servers = []  # uvicorn sets this attribute when it starts
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -79,7 +79,7 @@ class HttpServer(uvicorn.Server):
         self.should_exit = True
 
     def cancel(self) -> None:
-        """Accept no more connections, close all at once and cancel the requests in progress."""
+        """Accept no more connections, close all connections at once and cancel the requests in progress."""
         self.force_exit = self.should_exit = True
         for server in self.servers:
             server.close()

@@ -1,7 +1,7 @@
 """TLS between a TCP transport and a `BoundedConnection`.
 
-asyncio's own TLS calls a protocol only after the handshake, and does not report how many bytes its transport has not sent. Then
-the limits of connections, of the head and of the reading of a response would not hold.
+asyncio's own TLS calls a protocol only after the handshake, and does not report how many bytes its transport has not sent. With
+it, the limits for connections, for the head and for the reading of a response would have no effect.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _RECORDS_BYTES: Final = 262_144
 class TlsTransport(asyncio.Transport, asyncio.Protocol):
     """The transport of ``connection``, and the protocol of the transport below it.
 
-    The connection is made before the handshake, so that it counts, and the deadline of its first head includes the handshake.
-    What is written before, the response to a refused connection, is sent after it. After `close` it does not wait for the
-    client's confirmation (RFC 8446, 6.1).
+    The connection is made before the handshake, so that it is counted, and the deadline of its first head includes the
+    handshake. Data that is written before (the response to a refused connection) is sent after the handshake. `close` does not
+    wait for the client's confirmation (RFC 8446, 6.1).
     """
 
     def __init__(self, connection: BoundedConnection, context: ssl.SSLContext) -> None:
@@ -45,11 +45,11 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._connection.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass it on."""
+        """Pass the call on."""
         self._connection.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass it on."""
+        """Pass the call on."""
         self._connection.resume_writing()
 
     def data_received(self, data: bytes) -> None:
@@ -103,7 +103,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._below.abort()
 
     def is_closing(self) -> bool:
-        """Return whether the connection ends."""
+        """Return whether the connection is being closed."""
         return self._below.is_closing()
 
     def pause_reading(self) -> None:
@@ -119,7 +119,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return False
 
     def get_write_buffer_size(self) -> int:
-        """Return the number of bytes that the kernel has not taken."""
+        """Return the number of bytes that the kernel has not accepted yet."""
         return self._below.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:

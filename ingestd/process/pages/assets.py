@@ -27,7 +27,7 @@ class PageAsset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageAssets:
-    """The files in the folder ``assets`` of a package, and those that all pages share; read once.
+    """The files in the folder ``assets`` of a package, and the files that all pages share; read once.
 
     ``prefix``: the path of the folder in URLs.
     """
@@ -55,5 +55,5 @@ class PageAssets:
         return self._addresses[name]
 
     def find(self, name: str) -> PageAsset | None:
-        """Return the file with the present name; None if there is none, such as for a page of another version."""
+        """Return the file with this name; None if there is none, for example if a page of another version requests it."""
         return self._by_name.get(name)

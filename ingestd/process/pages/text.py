@@ -12,12 +12,12 @@ _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def counted(number: int) -> str:
-    """Return ``12 345``, with a space that does not break."""
+    """Return a number with narrow no-break spaces between thousands: ``12 345``."""
     return f"{number:,}".replace(",", _NARROW_SPACE)
 
 
 def exact(text: str) -> Markup:
-    """Render a text so that all characters are visible in order: a direction character is isolated and shown with its number.
+    """Render a text with all characters visible in order: each direction character is isolated and shown with its code.
 
     The character stays in the page, so that copying gives the exact text.
     """

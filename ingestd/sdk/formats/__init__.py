@@ -12,13 +12,13 @@ A package outside the project adds a format with a subclass of `Format` and an e
             yield RecordChunk(records=pl.DataFrame(columns, schema={"name": pl.String, "value": pl.String}),
                               positions=row_positions(range(1, len(pairs) + 1)), end=RecordLocation(row=len(pairs)))
 
-A pipeline selects it by ``format: status``. The formats of the project use the same entry points. A format with a parser that
-is not safe for damaged files derives from `IsolatedFormat`, and is parsed in a child process with limits.
+A pipeline selects this format by ``format: status``. The formats of the project use the same entry points. If a format's parser
+is not safe for damaged files, the format derives from `IsolatedFormat`, and is parsed in a child process with limits.
 
-If another part of the file, such as a footer, states the number of records, the format states it as `RecordChunk.total`.
-Another number of records rejects the file. `ingestd.sdk.testing.FormatConformance` tests a format.
+If another part of the file, such as a footer, states the number of records, the format returns it as `RecordChunk.total`. If a
+different number of records is read, the file is rejected. `ingestd.sdk.testing.FormatConformance` tests a format.
 
-A connector with an option of the type `FormatSetting` decodes bytes with any of them: `decode`.
+A connector with an option of the type `FormatSetting` decodes bytes of any format by `decode`.
 """
 
 from ingestd.sdk.formats.decoder import broken_instead_of_failed, decode

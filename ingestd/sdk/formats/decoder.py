@@ -1,4 +1,4 @@
-"""Decoding: the records of bytes that a connector received, such as the body of a request or the payload of a message."""
+"""Decodes records from bytes that a connector received, such as the body of a request or the payload of a message."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _REASON_CHARACTERS = 300
 
 
 def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[RecordChunk]:  # noqa: A002 - as the setting
-    """Yield the records of ``stream`` in any configured format; at least one chunk, in the memory bounds of the format.
+    """Yield the records of ``stream``, in a configured format, as one or more chunks. The format bounds the memory.
 
-    Every column counts as used: a record with an unreadable value is among the rejects, and an unreadable column raises.
+    Every column counts as used: a record with an unreadable value is rejected, and an unreadable column raises `SourceBroken`.
 
-    ``name`` names the bytes in errors, such as the topic of a message. `RecordChunk.to_batch` makes a batch of a chunk.
+    ``name`` names the bytes in errors, such as the topic of a message. `RecordChunk.to_batch` converts a chunk to a batch.
 
     Raises:
-        SourceBroken: the bytes as a whole are not of the format; an unforeseen exception of the format counts as this.
-        SourceUnavailable: the format can't be used here and now; the bytes were not evaluated, so try them again later.
+        SourceBroken: the bytes as a whole don't have the format, or the format raised an unexpected exception.
+        SourceUnavailable: the format can't be used here and now. The bytes were not evaluated, so try again later.
     """
     if isinstance(stream, bytes):
         stream = io.BytesIO(stream)
@@ -39,12 +39,12 @@ def broken_instead_of_failed(
     format: Format,  # noqa: A002 - as the setting
     name: str,
 ) -> Iterator[RecordChunk]:
-    """Yield the chunks that ``read`` returns; it calls a format for the bytes called ``name``.
+    """Yield the chunks of ``read``, which calls a format; raise `SourceBroken` instead of an unexpected exception.
+
+    ``name`` names the bytes in errors. The format may be foreign code.
 
     Raises:
-        SourceBroken: raised by the format; or the format raised an exception that its contract does not name, because it may be
-        foreign code.
-        SourceUnavailable: as the format.
+        SourceBroken, SourceUnavailable: the format raised it. SourceBroken also replaces an exception outside of its contract.
         OSError: the bytes can't be read.
     """
     try:

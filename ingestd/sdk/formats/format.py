@@ -1,4 +1,4 @@
-"""The format: settings, and the reading of an open file, in this process or in a child process."""
+"""The base classes of formats: settings, and the reading of an open file, in this process or in a child process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ingestd.sdk.formats.parser_process.pool import DEFAULT, Parsers
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
 FORMAT_CONTRACT = 1
-"""The version of the contract of formats that this runtime has."""
+"""The version of the contract of formats that this runtime supports."""
 
 _CHUNK_BYTES = 2**20
 
@@ -28,30 +28,30 @@ _CHUNK_BYTES = 2**20
 class Format(BaseModel, ABC):
     """A file format as configured.
 
-    A subclass has a field ``type`` with its name, and one field for each setting. Its module imports the library that it needs
+    A subclass has a field ``type`` with its name, and one field for each setting. Its module must import a needed library only
     when a file is read, because the class is loaded with the configuration.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     contract: ClassVar[int] = FORMAT_CONTRACT
-    """The version of this contract that the format was written for; other versions are refused when it is loaded."""
+    """The version of this contract that the format was written for. A format with another version is not loaded."""
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """The suffixes of files of this format, in lower case. A folder with this format reads them by default."""
+    """The suffixes of files of this format, in lower case. By default, a folder with this format reads files with them."""
 
     def check_usable(self) -> None:
-        """Check that files of this format can be read here and now; `read` does the same.
+        """Check that files of this format can be read here and now; `read` performs the same check.
 
         Raises:
-            SourceUnavailable: they can't be read, for example because a library is missing. The cause is not in a file.
+            SourceUnavailable: no file of this format can be read, for example because a library is missing.
         """
 
     @abstractmethod
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """Yield at least one chunk. The memory is bounded for any size of the file.
 
-        ``file`` is at its start; ``name`` names it in errors. A format that reads in order calls only ``read``, so that the
-        bytes are hashed on the way. Any other format uses ``fileno`` if there is one.
+        ``file`` is at its start; ``name`` names it in errors. A format that reads sequentially must call only ``file.read``,
+        which also hashes the bytes. Any other format uses ``file.fileno`` if there is one.
 
         Raises:
             SourceBroken: the file as a whole is not of this format.
@@ -59,11 +59,11 @@ class Format(BaseModel, ABC):
         """
 
     def read_sections(self, file: BinaryIO, name: str, known: Mapping[bytes, int]) -> Iterator[RecordChunk]:  # noqa: ARG002
-        """Yield what `read` yields; without ``known`` sections if the format has sections (`ingestd.sdk.ReadsSections`)."""
+        """Yield what `read` yields. A format with sections omits ``known`` sections (`ingestd.sdk.ReadsSections`)."""
         return self.read(file, name)
 
     def with_parsers(self, parsers: Parsers) -> Format:  # noqa: ARG002 - most formats are parsed in this process
-        """Return the same format; if it is parsed in a child process, by one of ``parsers``."""
+        """Return the same format. If it is parsed in a child process, it then uses the processes of ``parsers``."""
         return self
 
 
@@ -71,15 +71,15 @@ class IsolatedFormat(Format):
     """A format with `parse` instead of `read`. It runs in a child process, because its parser may crash or exhaust memory."""
 
     copied_bytes: ClassVar[int] = 256 * 2**20
-    """The maximum size of a file that is unpacked to the disk of temporary files, so that the parser can seek in it."""
+    """The maximum size of a file that is unpacked into a temporary file, so that the parser can seek in it."""
 
     needs: ClassVar[Mapping[str, str]] = {}
-    """The modules that the parser imports from packages of an extra, and what to install for them."""
+    """The modules that the parser imports from optional packages, and for each module, what to install."""
 
     _parsers: Parsers = PrivateAttr(default_factory=lambda: DEFAULT)
 
     def check_usable(self) -> None:
-        """Check that the needed modules are installed; none is imported.
+        """Check that the needed modules are installed, without importing them.
 
         Raises:
             SourceUnavailable: a module is missing; the sentence names the package to install.
@@ -96,13 +96,13 @@ class IsolatedFormat(Format):
         """Yield the records as `Format.read` does, from a file on disk in which the parser can seek."""
 
     def with_parsers(self, parsers: Parsers) -> Self:
-        """Return the same format, parsed by the processes of a connector."""
+        """Return the same format, parsed by the processes of ``parsers``."""
         bound = self.model_copy()
         bound._parsers = parsers  # noqa: SLF001 - the copy made here
         return bound
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """See `Format.read`. If the parser process dies, it raises `SourceBroken`."""
+        """See `Format.read`. Raise `SourceBroken` if the parser process dies."""
         self.check_usable()
         kind = type(self)
         order = ParseOrder(
@@ -124,7 +124,7 @@ def _copy_to_disk(file: BinaryIO, name: str, most: int) -> BinaryIO:
     """Copy an unpacked or in-memory file to an unnamed file on disk.
 
     Raises:
-        SourceBroken: it is larger than ``most`` bytes. No more than these are written.
+        SourceBroken: the file is larger than ``most`` bytes. No more than ``most`` bytes are written.
     """
     copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
     try:

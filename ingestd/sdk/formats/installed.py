@@ -69,7 +69,7 @@ def format_class(name: str) -> type[Format]:
     """Return the format called ``name``; no other format is imported.
 
     Raises:
-        PluginUnusable: no format has the name, two distributions both have one, or it can't be loaded.
+        PluginUnusable: no format has the name, two distributions offer it, or it can't be loaded.
     """
     found: type[Format] = FORMATS.load(name)
     field = found.model_fields.get("type")
@@ -84,7 +84,7 @@ def format_class(name: str) -> type[Format]:
 def configured_format(setting: Any, *, strict: bool = False) -> Format:
     """Return the format of a setting: its name, or a mapping with ``type`` and its own settings.
 
-    An installed format that can't be loaded is an `UnusableFormat`. ``strict``: a number is not accepted as a text.
+    For an installed format that can't be loaded, return an `UnusableFormat`. ``strict``: a number is not accepted as text.
 
     Raises:
         ValueError: no format has the name, or its settings are wrong (`pydantic.ValidationError`).
@@ -118,7 +118,7 @@ class _InstalledFormats:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         del schema
         kinds = [kind for name in format_names() if (kind := _loadable(name)) is not None]
-        # Formats with a setting that must be given can't be selected by name alone.
+        # Formats with a required setting can't be selected by name alone.
         complete = [
             str(kind.model_fields["type"].default)
             for kind in kinds
@@ -130,7 +130,7 @@ class _InstalledFormats:
 
 
 FormatSetting: TypeAlias = Annotated[Format | None, _InstalledFormats()]
-"""The type of an option that selects a format by its name, or by a mapping with its settings; None: none is selected."""
+"""The type of an option that selects a format by its name, or by a mapping with its settings; None: no format is selected."""
 
 
 def _validated(setting: Any, info: ValidationInfo) -> Format | None:

@@ -1,4 +1,4 @@
-"""The chunk: consecutive records of a file, as every format yields them, and its form as a batch."""
+"""The chunk of consecutive records, which every format yields, and its conversion to a batch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BLOCK_BYTES = 4 * 2**20
 """The number of bytes that are read at a time: large enough for work by columns, small enough for bounded memory."""
 
 RECORD_BYTES = 16 * 2**20
-"""A larger record is rejected: one missing quote must not load a whole file into memory."""
+"""The maximum size of a record. A larger record is rejected, so that one missing quote does not load a file into memory."""
 
 
 class RecordLocation(msgspec.Struct, frozen=True, kw_only=True):
-    """A position between two records: the offset of the next one, and the row of the previous one.
+    """A location between two records: the offset of the next record, and the row of the previous record.
 
-    The offset counts bytes of the file if that is UTF-8, else bytes of its text as UTF-8.
+    The offset counts bytes of the text in UTF-8, which are the bytes of the file if its encoding is UTF-8.
     """
 
     offset: int = 0
@@ -33,11 +33,11 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive records of a file.
 
     ``records``: columns of ``pl.String``. ``positions``: one for each record; ``pl.Int64`` row numbers as the format counts
-    them, or ``pl.String`` if they name more than a row. ``rejects``: the records that could not be read. ``end``: where reading
-    can be resumed. ``header``: the columns come from the file's header, not only from these records. ``facts``: facts about the
-    file, such as ``file.encoding``. ``total``: how many records the whole file has, with rejected ones, if the format knows
-    that from elsewhere, such as a footer. All chunks have the same total. If another number of records is read, the file is
-    rejected. ``partial`` and ``resolves``: see `Batch`; set for resubmitted rows. ``sections`` and ``unreadable``: see `Batch`.
+    them, or ``pl.String`` if they contain more than a row number. ``rejects``: the records that could not be read. ``end``: the
+    location at which reading can be resumed. ``header``: the columns come from the file's header, not only from these records.
+    ``facts``: facts about the file, such as ``file.encoding``. ``total``: the number of records in the whole file, including
+    rejected records, if the file states it, for example in a footer. It is the same in all chunks. If a different number is
+    read, the file is rejected. ``partial`` and ``resolves`` (of resubmitted rows), ``sections``, ``unreadable``: see `Batch`.
     """
 
     records: pl.DataFrame
@@ -53,7 +53,7 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[UnreadableColumn, ...] = ()
 
     def to_batch(self, cursor: Cursor, facts: Mapping[str, str], *, last: bool = False) -> Batch:
-        """Return the chunk as a batch that ends at ``cursor``. Its own facts take precedence over ``facts``."""
+        """Return the chunk as a batch that ends at ``cursor``. The chunk's facts take precedence over ``facts``."""
         return Batch(
             records=self.records,
             positions=self.positions,
@@ -69,7 +69,7 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def without_unreadable(self) -> RecordChunk:
-        """Return the chunk with all records rejected that have an unreadable value; every column counts as used.
+        """Return the chunk with each record that has an unreadable value moved to its rejects; all columns count as used.
 
         Raises:
             SourceBroken: a column can't be read as a whole.
@@ -83,19 +83,19 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_count(chunks: Iterator[RecordChunk], name: str) -> Iterator[RecordChunk]:
-    """Yield the chunks of a whole file; every reading of a format is passed through here.
+    """Yield the chunks of a whole file, and check their number of records. Every reading of a format uses this check.
 
     Raises:
-        SourceBroken: the file has another number of records than its chunks state; after the last chunk.
+        SourceBroken: after the last chunk, if the number of records is not the number that the chunks state.
     """
     read, total = 0, None
     for chunk in chunks:
         read += chunk.records.height + len(chunk.rejects)
         total = chunk.total
-        yield replace(chunk, total=None)  # chunks of several files may follow each other
+        yield replace(chunk, total=None)  # a reading may consist of several files
     if total is not None and total != read:
         raise SourceBroken(
-            f"{name} is damaged: it says that it has {total} records, and {read} can be read. Let it be written again."
+            f"{name} is damaged: it states {total} records, but {read} can be read. Have the file written again."
         )
 
 
@@ -115,5 +115,5 @@ def escape_stray_bytes(text: str) -> str:
 
 
 def _one_byte(found: re.Match[str]) -> str:
-    """Return the escape of a byte that `connectors.formats.text.text_file` wrote as three: of an encoding besides UTF-8."""
+    """Return the escape of a byte that is not UTF-8, from the three bytes by which `connectors.formats.text` represents it."""
     return f"\\x{(ord(found[1]) & 3) << 6 | ord(found[2]) & 0x3F:02x}"

@@ -1,6 +1,6 @@
-"""A package with a connector that works, its tests and its CI: what `ingestd connector new` writes.
+"""Writes the package of `ingestd connector new`: a working connector, its tests and its CI.
 
-The files beside this module are templates of `string.Template`; ``common`` is in every package.
+The files next to this module are templates of `string.Template`; files of ``common`` are in every package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A sentence for the README on the source of the example."""
+    """The texts of the README about one kind of connector: its source, the name of the example's file, and a guarantee."""
 
     what: str
     example: str
@@ -28,7 +28,7 @@ KINDS: Mapping[str, Kind] = {
     "snapshot": Kind(
         "it reads all lines `name = value` of a text file",
         "values.txt",
-        "The sink has the lines of the file. A line that is removed is removed from the state.",
+        "The sink has an entry for each line of the file. If a line is removed, its entry stays in the sink.",
     ),
     "follow": Kind(
         "it reads the lines `name = value` that are appended to a text file",
@@ -38,7 +38,7 @@ KINDS: Mapping[str, Kind] = {
     "consume": Kind(
         "each file `*.msg` of a folder is a message, and is deleted after it is stored",
         "spool",
-        "A message is deleted only after its record is stored, so a crash loses none.",
+        "A message is deleted only after its record is stored, so a crash loses no message.",
     ),
 }
 

@@ -7,10 +7,10 @@ A test module runs the suite with these lines::
         def rig(self, tmp_path):
             return CounterRig(tmp_path)
 
-A source that gives out each record once, such as a queue, has `ConsumeConformance` and a `ConsumeRig` instead. `FaultConformance`
+For a source that yields each record only once, such as a queue, use `ConsumeConformance` and `ConsumeRig`. `FaultConformance`
 is for sources that are servers: it breaks connections with a `WireProxy`. `KillConformance` kills the daemon while it reads.
-`FormatConformance` is for file formats: among others, it compares the number of records with a known one.
-`MemoryConformance` measures memory. `ingestd connector check` runs all of them.
+`MemoryConformance` measures memory. `FormatConformance` is for file formats; for example, it compares the number of records
+with a known number. `ingestd connector check` runs all suites of a package.
 """
 
 from ingestd.sdk.testing.conformance import ConnectorConformance, Rig

@@ -1,6 +1,6 @@
-"""A process that reads a source for the suites, because its memory is measured or because it is killed.
+"""A separate process that reads a source for the suites, so that they can measure its memory or kill it.
 
-It gets the settings of a source as JSON from its input, and writes a JSON object to its output.
+The process gets the settings of a source as JSON from its input, and writes a JSON object to its output.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _peak_bytes() -> int:
-    """Return the largest resident set so far. `resource.getrusage` also counts the resident set of the parent at the fork."""
+    """Return the largest resident set so far. `resource.getrusage` would include the parent's resident set at the fork."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024

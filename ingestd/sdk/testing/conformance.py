@@ -59,7 +59,7 @@ class Rig(ABC):
         """Remove a record."""
 
     def add_unreadable(self) -> bool:
-        """Add a record that cannot be read at the end; return False if no record is unreadable, so nothing is tested."""
+        """Add an unreadable record at the end. Return False if no record can be unreadable; then nothing is tested."""
         return False
 
     def broken(self) -> Connector | None:
@@ -94,7 +94,7 @@ class ConnectorConformance:
                 check(all(isinstance(fact, str) for fact in batch.facts.values()), "A fact is not text.")
 
     def test_only_the_last_batch_of_a_reading_is_marked_as_last(self, rig: Rig) -> None:
-        """The end of a reading must be certain. Without it, the daemon records the reading as interrupted."""
+        """The end of a reading must be certain. Without this mark, the daemon records the reading as interrupted."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             marks = [batch.last for batch in read(connector, partition)]
@@ -122,7 +122,7 @@ class ConnectorConformance:
                     check(batches[-1].last, f"{partition.name} cannot report changes, so it must be read as a whole.")
 
     def test_a_reading_that_resumes_at_any_cursor_loses_nothing(self, rig: Rig) -> None:
-        """An incremental partition resumes at the cursor; a snapshot that was not read to its end is read as a whole."""
+        """An incremental partition resumes at the cursor; a snapshot that was not read to its end is read completely again."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             batches = read(connector, partition)
@@ -143,7 +143,7 @@ class ConnectorConformance:
                 )
 
     def test_added_and_changed_records_are_read_and_removed_ones_are_not(self, rig: Rig) -> None:
-        """A reading from the last cursor yields a whole snapshot, or the new records of an incremental partition."""
+        """A reading from the last cursor yields the complete snapshot, or the new records of an incremental partition."""
         connector = rig.connector()
         (partition, *_) = partitions_of(connector)
         batches = read(connector, partition)
@@ -175,7 +175,7 @@ class ConnectorConformance:
         rig.add()
         batches = read(rig.connector(), partition)
         records = records_of(batches)
-        check(len(records) == len(records_of(before)) + 1, f"{len(records)} records are read beside an unreadable one.")
+        check(len(records) == len(records_of(before)) + 1, f"With an unreadable record, {len(records)} are read.")
         positions = [str(reject.position) for reject in rejects_of(batches)]
         check(len(positions) == 1, "The unreadable record is not rejected by a second reading.")
         check(positions[0] not in dict(records), f"The rejected record has the position of another, {positions[0]}.")
@@ -226,7 +226,7 @@ class ConnectorConformance:
         connector.close()
 
     def test_verify_returns_named_steps_with_a_sentence_each(self, rig: Rig) -> None:
-        """`ingestd check` prints them unchanged."""
+        """`ingestd check` prints the steps unchanged."""
         opened: list[object] = [rig.connector(), rig.broken()]
         for connector in opened:
             if not isinstance(connector, Verifies):
@@ -241,7 +241,7 @@ class ConnectorConformance:
         check_ends_in_time(lambda: end_while_it_reads(rig.connector()))
 
     def test_a_cursor_of_another_source_is_no_unforeseen_failure(self, rig: Rig) -> None:
-        """The pipeline may have had another connector, or a newer version of this one."""
+        """The pipeline may have had another connector, or a newer version of this connector."""
         (partition, *_) = partitions_of(rig.connector())
         own = read(rig.connector(), partition)[-1].cursor
         for cursor in (*FOREIGN_CURSORS, *future_cursors(own)):

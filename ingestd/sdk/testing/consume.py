@@ -1,4 +1,4 @@
-"""The suite of sources that give out each record once, such as queues: `Partition(replayable=False)`."""
+"""The suite for sources that yield each record only once, such as queues: `Partition(replayable=False)`."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class ConsumeRig(ABC):
 
     @abstractmethod
     def connector(self) -> Connector:
-        """Return a new connector for the same source, as after a restart of the daemon; it keeps files as before."""
+        """Return a new connector for the same source, with the same kept files, as after a restart of the daemon."""
 
     @abstractmethod
     def send(self, number: int) -> None:
-        """Have a message arrive that is a record with the field ``number``. Must not wait until it is read."""
+        """Send a message that becomes a record with the field ``number``. Must not wait until the message is read."""
 
     @abstractmethod
     def send_again(self) -> None:
-        """Have each message arrive again that the source has not released, as after a lost connection."""
+        """Send again each message that the source has not released, as after a lost connection."""
 
 
 class _Session:
@@ -56,7 +56,7 @@ class _Session:
     def read(
         self, expected: int, cursor: Cursor | None = None, *, commit: bool = True
     ) -> tuple[list[Batch], Cursor | None]:
-        """Read until ``expected`` records have arrived; without ``commit``, the reading ends as if the process was killed."""
+        """Read until ``expected`` records have arrived. Without ``commit``, end the reading as if the process was killed."""
         batches: list[Batch] = []
         while sum(batch.record_count for batch in batches) < expected:
             (partition, *_) = partitions_of(self.connector)
@@ -82,7 +82,7 @@ class ConsumeConformance:
     """Subclass this class in a test module and define a fixture ``rig``; pytest runs the tests."""
 
     def test_its_partitions_are_incremental_and_never_read_again(self, rig: ConsumeRig) -> None:
-        """A retry would else begin at a start that the source does not have."""
+        """Otherwise a retry would begin at the start, which such a source no longer has."""
         with ExitStack() as stack:
             session = _Session(rig.connector(), stack)
             for partition in partitions_of(session.connector):
@@ -106,7 +106,7 @@ class ConsumeConformance:
             check(positions == sorted(set(positions)), f"The positions {positions} do not only grow.")
 
     def test_the_last_batch_of_a_reading_is_marked_as_last(self, rig: ConsumeRig) -> None:
-        """Without its end, the daemon records a reading as interrupted."""
+        """Without this mark, the daemon records a reading as interrupted."""
         with ExitStack() as stack:
             session = _Session(rig.connector(), stack)
             _prepare(session, None)
@@ -128,7 +128,7 @@ class ConsumeConformance:
             session = _Session(rig.connector(), stack)
             (partition, *_) = partitions_of(session.connector)
             batches = list(attach_rejects(session.connector.read(partition, cursor)))
-            if not records_of(batches):  # the source sends it again only to a connection, such as this one
+            if not records_of(batches):  # some sources send a message again only to a new connection, such as this one
                 rig.send_again()
                 batches, _ = session.read(1, cursor)
             found = [fields["number"] for _, fields in records_of(batches)]
@@ -139,7 +139,7 @@ class ConsumeConformance:
         check_ends_in_time(lambda: end_while_it_reads(rig.connector()))
 
     def test_a_cursor_of_another_source_is_no_unforeseen_failure(self, rig: ConsumeRig) -> None:
-        """The pipeline may have had another connector, or a newer version of this one."""
+        """The pipeline may have had another connector, or a newer version of this connector."""
         with ExitStack() as stack:
             session = _Session(rig.connector(), stack)
             _prepare(session, None)
@@ -167,7 +167,7 @@ class ConsumeConformance:
 
 
 def _prepare(session: _Session, cursor: Cursor | None) -> None:
-    """Read once, so that the source accepts messages; nothing waits."""
+    """Read once, so that the source accepts messages; fail if a message waits already."""
     for partition in partitions_of(session.connector):
         found = records_of(list(attach_rejects(session.connector.read(partition, cursor))))
         check(not found, f"Nothing was sent, but {found} are read.")

@@ -1,4 +1,4 @@
-"""The suite of faults of a network, for sources that are servers: a proxy cuts, stalls and half-closes their connections."""
+"""The suite for network faults, for sources that are servers: a proxy cuts, stalls and half-closes their connections."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ingestd.sdk.testing.source_reader import check, partitions_of, records_of
 from ingestd.sdk.testing.wire_proxy import Fault, WireProxy
 
 _WAIT_SECONDS = 60.0
-"""The machine may be busy."""
+"""A long limit, because the machine may be busy."""
 FAULTS: tuple[Fault, ...] = ("cut", "stall", "half-close")
 
 
 class FaultRig(ABC):
-    """A real server with at least three records. ``notices_seconds``: how long its connector may wait for a silent server."""
+    """A real server with at least three records. ``notices_seconds``: the longest wait of its connector for a silent server."""
 
     notices_seconds: ClassVar[float] = 2.0
 
@@ -38,7 +38,7 @@ class FaultConformance:
     """Subclass this class in a test module and define a fixture ``rig``; pytest runs the tests."""
 
     def test_after_any_fault_a_reading_ends_with_a_sentence_and_a_later_one_is_complete(self, rig: FaultRig) -> None:
-        """A connection may break at any byte. What was read until then must not count as everything."""
+        """A connection may break at any byte. What was read before the break must not count as a complete reading."""
         with WireProxy(rig.port) as proxy:
             wanted, size = _undisturbed(rig, proxy)
             for what in FAULTS:
@@ -52,13 +52,13 @@ class FaultConformance:
                     connector.close()
 
     def test_a_reading_that_waits_for_a_silent_server_ends_soon(self, rig: FaultRig) -> None:
-        """The daemon stops within seconds, also while a network swallows packets."""
+        """The daemon stops within seconds, also while a network drops packets."""
         with WireProxy(rig.port) as proxy:
             check_ends_in_time(lambda: _end_in_silence(rig.connector(proxy.port), proxy))
 
 
 def _end_in_silence(connector: Connector, proxy: WireProxy) -> float:
-    """End a reading that waits for a server, which sends nothing; return the seconds until its end."""
+    """End a reading that waits for a silent server; return the seconds until the reading has ended."""
     proxy.break_after("stall", 0)
     ended = threading.Event()
 
@@ -81,7 +81,7 @@ def _end_in_silence(connector: Connector, proxy: WireProxy) -> float:
 
 
 def _undisturbed(rig: FaultRig, proxy: WireProxy) -> tuple[list[tuple[str, dict[str, str]]], int]:
-    """Return the records, and how many bytes the server sent for them."""
+    """Return the records, and the number of bytes that the server sent for them."""
     connector = rig.connector(proxy.port)
     plenty = 2**40
     proxy.break_after("cut", plenty)
@@ -101,7 +101,7 @@ def _read(connector: Connector) -> list[Batch]:
 
 
 def _read_disturbed(connector: Connector, wanted: list[tuple[str, dict[str, str]]], fault: str) -> None:
-    """Read during a fault: either all arrives, perhaps over a second connection, or there is a sentence."""
+    """Read during a fault. Fail unless all records arrive, perhaps over a second connection, or an error has a sentence."""
     try:
         found = records_of(_read(connector))
     except SourceError as error:
@@ -111,7 +111,7 @@ def _read_disturbed(connector: Connector, wanted: list[tuple[str, dict[str, str]
 
 
 def _read_healed(connector: Connector) -> list[tuple[str, dict[str, str]]]:
-    """Read after a fault. The first attempt may still meet the connection that was closed."""
+    """Read after a fault. The first attempt may still use the closed connection."""
     try:
         return records_of(_read(connector))
     except SourceError:

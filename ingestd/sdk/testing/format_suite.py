@@ -17,7 +17,7 @@ _CUTS = 20
 
 
 class FormatSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a format. ``records``: how many records it has, with those that are rejected; count them without the format."""
+    """A file of a format. ``records``: its number of records, including rejected records; count them without the format."""
 
     format: Format
     name: str
@@ -28,7 +28,7 @@ class FormatSample(msgspec.Struct, frozen=True, kw_only=True):
         """Return the chunks of the file, or of other content.
 
         Raises:
-            SourceBroken: it can't be read, or has another number of records than it states.
+            SourceBroken: the content can't be read, or states a number of records that it does not have.
         """
         chunks = list(self.format.read(io.BytesIO(self.content if content is None else content), self.name))
         _checked(chunks, self.name)
@@ -53,10 +53,10 @@ class FormatConformance:
             check(chunk.total == chunks[0].total, "Two chunks state another total.")
 
     def test_a_reading_with_fewer_records_than_the_file_states_is_rejected(self, sample: FormatSample) -> None:
-        """A format that knows the number of records from elsewhere in the file states it."""
+        """If another part of the file states the number of records, the format must return this number."""
         chunks = sample.read()
         if chunks[0].total is None:
-            return  # nothing in such a file says it
+            return  # such a file does not state its number of records
         *others, last = chunks
         fewer = [*others, replace(last, records=last.records[:-1], positions=last.positions[:-1])]
         try:

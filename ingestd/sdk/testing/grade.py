@@ -1,7 +1,7 @@
-"""The grade of a connector: what its package shows about it, by the suites that its tests run and by the connector itself.
+"""The grade of a connector, by the suites that the tests of its package run, and by properties of the connector itself.
 
-The tests run in a process of their own with `pytest_runtest_logreport` of this module, which writes a report to the file that
-the environment variable `REPORT` names.
+The tests run in a separate process, with this module as a plug-in of pytest. The plug-in writes a report to the file that the
+environment variable `REPORT` names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SUITES = {
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a grade needs, and a sentence: what was found, or what to do."""
+    """One requirement of a grade. ``sentence``: what was found, or what to do."""
 
     grade: Grade
     name: str
@@ -44,9 +44,9 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tests of a package did.
+    """The results of the tests of a package.
 
-    ``passed``, ``failed``: numbers by suite; other tests have the suite ``own``. ``output``: what pytest printed.
+    ``passed``, ``failed``: the numbers of tests by suite; ``own``: tests of no suite. ``output``: the output of pytest.
     """
 
     passed: Mapping[str, int]
@@ -59,7 +59,7 @@ class TestsMissing(Exception):
 
 
 def run_tests(package: Path, *, seconds: float) -> SuiteReport:
-    """Run the tests of a package in a process of its own.
+    """Run the tests of a package in a separate process.
 
     Raises:
         TestsMissing: pytest is not installed, or there are no tests, or they did not end within ``seconds``.
@@ -190,7 +190,7 @@ def pytest_collection_modifyitems(items: Sequence[Any]) -> None:
 
 
 def pytest_runtest_logreport(report: Any) -> None:
-    """Count the results. A test that was skipped counts as neither."""
+    """Count passed and failed tests, but no skipped tests."""
     suite = _suites.get(report.nodeid, "own")
     if report.failed:
         _counts["failed"][suite] = _counts["failed"].get(suite, 0) + 1

@@ -53,7 +53,7 @@ class KillConformance:
     """Subclass this class in a test module and define a fixture ``rig``; pytest runs the tests."""
 
     def test_after_any_number_of_kills_the_sink_equals_the_source(self, rig: KillRig, tmp_path: Path) -> None:
-        """Every effect follows a commit, so a process may end before and after each of its instructions."""
+        """Every effect follows a commit, so a process can be killed at any instruction without loss."""
         moments = random.Random(rig.seed)  # noqa: S311 - no secret
         with _service(tmp_path) as (url, key):
             _configure(tmp_path, rig, url, key)
@@ -64,7 +64,7 @@ class KillConformance:
         check(found == dict(rig.wanted()), f"After {rig.kills} kills the sink has {found}, not {dict(rig.wanted())}.")
 
     def test_a_kill_between_a_batch_and_its_commit_loses_nothing(self, rig: KillRig, tmp_path: Path) -> None:
-        """Only the source has the batch, so nothing may be released before `Connector.committed`."""
+        """Before the commit, only the source has the batch, so the connector must release nothing before `committed`."""
         with _service(tmp_path) as (url, key):
             _configure(tmp_path, rig, url, key)
             rig.step(0)
@@ -127,7 +127,7 @@ def _run_and_kill(folder: Path, seconds: float) -> None:
     try:
         if daemon.stderr is not None:
             daemon.stderr.readline()
-            time.sleep(seconds)  # the moment of the crash; no condition is waited for
+            time.sleep(seconds)  # the crash happens at a random time, not at a condition
     finally:
         os.kill(daemon.pid, signal.SIGKILL)
         daemon.communicate()

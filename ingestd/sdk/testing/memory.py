@@ -1,6 +1,6 @@
-"""The suite of memory: a reading of ten times as many records needs no more of it.
+"""The memory suite: a reading of ten times as many records must not need more memory.
 
-Each reading is a process of its own, and its largest resident set counts. So what libraries hold is seen, too, such as polars.
+Each reading runs in a separate process, and the process's largest resident set counts. So the memory of libraries is included.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ingestd.sdk.testing.source_reader import check
 
 _TIMES = 10
 _PART = 4
-"""A reading may need this part of the size of the added records: caches of allocators differ by a few MiB."""
+"""A reading may need a quarter of the size of the added records, because caches of allocators differ by a few MiB."""
 _LEAST_BYTES = 32 * 2**20
-"""The number of bytes that must be added, so that those differences are small beside them."""
+"""The least size of the added records, compared with which these differences are small."""
 
 
 class MemoryRig(ABC):
-    """A real source of any size. ``records``: the number in the small one, which must be several batches.
+    """A real source with a small and a large size. The large source has ten times as many records.
 
-    ``record_bytes``: the size of a record. The other source has ten times as many.
+    ``records``: the number of records in the small source; it must be several batches. ``record_bytes``: the size of a record.
     """
 
     records: ClassVar[int] = 4_000
@@ -43,7 +43,7 @@ class MemoryConformance:
     """Subclass this class in a test module and define a fixture ``rig``; pytest runs the test."""
 
     def test_memory_does_not_grow_with_the_source(self, rig: MemoryRig, tmp_path: Path) -> None:
-        """A source that grows must not end the daemon one day. `Connector.memory_grows` declares an exception."""
+        """A growing source must not exhaust the daemon's memory. `Connector.memory_grows` declares an exception."""
         reason = load_connector(rig.source()["connector"]).memory_grows
         if reason:
             check(reason.endswith(".") and reason.count(" ") > 2, f"memory_grows is not a sentence: {reason!r}.")

@@ -1,4 +1,4 @@
-"""Parts of the suites that end a source, give it cursors of other sources, and look for secrets."""
+"""Checks of several suites: the end of a source, cursors of other sources, and secrets in sentences."""
 
 from __future__ import annotations
 
@@ -16,18 +16,15 @@ from ingestd.sdk.testing.source_reader import check
 STOP_SECONDS = 2.0
 """The time that a source may take to end."""
 STOP_ATTEMPTS = 3
-"""One of this number of attempts must be in time, because the machine may be busy."""
+"""At least one of these attempts must be in time; other attempts may be late, because the machine may be busy."""
 _WAIT_SECONDS = 30.0
 
 FOREIGN_CURSORS: tuple[Cursor, ...] = ({}, {"no such member": [1, {"a": None}]})
-"""Cursors of another connector, such as one that had the name of the pipeline before."""
+"""Cursors of another connector, which the pipeline may have used before."""
 
 
 def future_cursors(own: Cursor) -> Iterator[Cursor]:
-    """Yield cursors as a later version of the connector may have stored them.
-
-    They have a further member, or a member of another type.
-    """
+    """Yield cursors that a later version of the connector may store: with a further member, or a member of another type."""
     yield {**own, "of a later version": {"a": 1}}
     for name, value in own.items():
         other: object = ["of a later version"] if isinstance(value, Mapping) else {"of a later version": [1]}
@@ -35,7 +32,7 @@ def future_cursors(own: Cursor) -> Iterator[Cursor]:
 
 
 def check_ends_in_time(end: Callable[[], float]) -> None:
-    """Fail if each of `STOP_ATTEMPTS` calls returns more than `STOP_SECONDS`: how long a reading took to end."""
+    """Fail if ``end``, which returns the seconds until a reading ended, returns too much in each of `STOP_ATTEMPTS` calls."""
     fastest = math.inf
     for _ in range(STOP_ATTEMPTS):
         fastest = min(fastest, end())
@@ -74,7 +71,7 @@ def end_while_it_reads(connector: Connector) -> float:
 
 
 def stop_and_wait(connector: Connector, ended: threading.Event) -> float:
-    """Give the runtime's signals to a reading, wait until it has ``ended``, and return the seconds."""
+    """Send the runtime's signals to end a reading, wait until it has ``ended``, and return the seconds."""
     signalled = time.monotonic()
     connector.context.stopping.set()
     connector.interrupt()
@@ -83,10 +80,10 @@ def stop_and_wait(connector: Connector, ended: threading.Event) -> float:
 
 
 def check_accepts(connector: Connector, partition: Partition, cursor: Mapping[str, object]) -> None:
-    """Fail if a reading after a cursor of another source fails with an unforeseen exception."""
+    """Fail if a reading from a cursor of another source raises an unexpected exception."""
     try:
         for _ in attach_rejects(connector.read(partition, cursor)):
-            pass  # what it yields is not compared: it may begin at the start
+            pass  # the records are not compared, because the reading may begin at the start
     except SourceError as error:
         check(str(error).endswith((".", "?", "!")), f"The error about the cursor is not a sentence: {str(error)!r}.")
     except Exception as error:
@@ -94,7 +91,7 @@ def check_accepts(connector: Connector, partition: Partition, cursor: Mapping[st
 
 
 def sentences_of(connector: Connector) -> list[str]:
-    """Return what a source reports about itself, with the reasons of a failed listing and reading."""
+    """Return the sentences of a source: about itself, about its rejects, and of a failed listing or reading."""
     found: list[str] = []
     try:
         for partition in connector.partitions():

@@ -1,4 +1,4 @@
-"""Functions of the suites that read a source, compare the result, and make an acknowledgement of it."""
+"""Functions of the suites that read a source, check a condition, and make an acknowledgement."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read(connector: Connector, partition: Partition, cursor: Cursor | None = Non
 
 
 def read_next(connector: Connector, partition: Partition, cursor: Cursor | None = None) -> list[Batch]:
-    """Return the batches of a later reading: the daemon lists the partitions before each one."""
+    """Return the batches of a later reading. The partitions are listed first, as the daemon does before each reading."""
     list(connector.partitions())
     return read(connector, partition, cursor)
 

@@ -8,12 +8,12 @@ import threading
 from typing import Literal, Self, TypeAlias
 
 Fault: TypeAlias = Literal["cut", "stall", "half-close"]
-"""cut: both sides see the end. stall: nothing more arrives, and nothing is closed. half-close: the server's side ends, what the
-client sends still arrives."""
+"""cut: the connection is closed. stall: no more bytes arrive, and nothing is closed. half-close: only the direction from the
+server to the client is closed."""
 
 
 class WireProxy:
-    """Forwards connections to a port of this machine. ``left``: bytes from the server until `what` happens; None: never."""
+    """Forwards connections to a port of this machine. ``left``: the bytes from the server until the fault; None: no fault."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -42,12 +42,12 @@ class WireProxy:
                 thread.start()
 
     def break_after(self, what: Fault, count: int) -> None:
-        """Have a fault happen after ``count`` more bytes from the server, on whatever connection."""
+        """Cause a fault after ``count`` more bytes from the server, counted over all connections."""
         self.reached.clear()
         self.what, self.left = what, count
 
     def heal(self) -> None:
-        """Forward everything again; connections with a fault are closed."""
+        """Forward all bytes of new connections; the existing connections are closed."""
         self.left = None
         for one in self._open:
             with contextlib.suppress(OSError):

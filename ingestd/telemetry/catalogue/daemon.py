@@ -42,7 +42,7 @@ class PipelineResumed(Event, frozen=True, kw_only=True):
 
 
 class PipelineRequested(Event, frozen=True, kw_only=True):
-    """An operator had the source of a pipeline read now."""
+    """An operator requested that the source of a pipeline is read now."""
 
     pipeline: str
     by: str
@@ -89,7 +89,7 @@ class ListenerOpened(Event, frozen=True, kw_only=True):
 
 
 class ListenerUnavailable(WarningEvent, frozen=True, kw_only=True):
-    """The listener could not be opened, for example because its port is in use. It is tried again; the daemon continues."""
+    """The listener could not be opened, for example because its port is in use. The daemon continues, and tries again."""
 
     address: str
     reason: str
@@ -139,7 +139,7 @@ class StateWritable(Event, frozen=True, kw_only=True):
 class ConfigurationReloaded(Event, frozen=True, kw_only=True):
     """The configuration and its secrets were read again, the changes are applied, and waiting lanes retry.
 
-    ``by``: an account or SIGHUP. ``added`` to ``restarted``: names of pipelines; ``unchanged``: the number of the rest.
+    ``by``: an account or SIGHUP. ``added`` to ``restarted``: names of pipelines. ``unchanged``: the number of other pipelines.
     """
 
     by: str
@@ -173,13 +173,13 @@ class CommandFailed(ErrorEvent, frozen=True, kw_only=True):
 
 
 class TelemetryUnavailable(WarningEvent, frozen=True, kw_only=True):
-    """The environment requests an export to OpenTelemetry, and the extra ``otel`` is not installed. All else works."""
+    """The environment requests an export to OpenTelemetry, but the extra ``otel`` is missing. Everything else works."""
 
     sentence: str
 
 
 class TelemetryFailed(WarningEvent, frozen=True, kw_only=True):
-    """The collector does not accept ``signal``; it is dropped and counted. Reading and delivery continue."""
+    """The collector does not accept ``signal``, so these items are dropped and counted. Reading and delivery continue."""
 
     signal: Signal
     sentence: str

@@ -22,12 +22,12 @@ class SinkCreated(Event, frozen=True, kw_only=True):
 
 
 class SinkAdopted(Event, frozen=True, kw_only=True):
-    """The entries of a sink were read into the mirror; ``settled`` pending entries were already in the sink."""
+    """The entries of a sink were read into the mirror; ``acknowledged`` pending entries were already in the sink."""
 
     sink: str
     sink_id: str
     entries: int
-    settled: int
+    acknowledged: int
 
 
 class SinkLost(WarningEvent, frozen=True, kw_only=True):
@@ -46,8 +46,8 @@ class EntriesDelivered(DebugEvent, frozen=True, kw_only=True):
     milliseconds: float
 
 
-class EntriesParked(WarningEvent, frozen=True, kw_only=True):
-    """The service rejected entries permanently; ``keys`` and ``reason`` of the first ones."""
+class EntriesRejected(WarningEvent, frozen=True, kw_only=True):
+    """The service rejected entries permanently. ``keys``: the keys of the first entries. ``reason``: of the first entry."""
 
     sink: str
     entries: int
@@ -80,7 +80,7 @@ class DeliveryDelayed(WarningEvent, frozen=True, kw_only=True):
 
 
 class DeliveryPaused(ErrorEvent, frozen=True, kw_only=True):
-    """A lane can't continue until a person acts. It retries in ``seconds``; nothing is lost."""
+    """A lane can't continue until a person acts. The lane retries in ``seconds``; nothing is lost."""
 
     sink: str
     sentence: str

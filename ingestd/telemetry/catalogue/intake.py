@@ -10,9 +10,9 @@ from ingestd.telemetry.event import DebugEvent, ErrorEvent, Event, WarningEvent
 class PartitionRead(Event, frozen=True, kw_only=True):
     """A partition was read completely and its entries are in the mirror.
 
-    ``map_seconds`` and ``store_seconds``: the parts of ``seconds`` for the comparison and mapping of records, and for writes to
-    the mirror. The rest is the reading. ``valueless``: records without an entry that were not rejected. ``notice``: a sentence
-    on guesses and omissions of the reading, such as keys with several values.
+    ``map_seconds``: the part of ``seconds`` for comparing and mapping records. ``store_seconds``: the part for writes to the
+    mirror. The source is read in the remaining time. ``valueless``: records without an entry that were not rejected.
+    ``notice``: a sentence on guesses and omissions of the reading, such as keys with several values.
     """
 
     pipeline: str
@@ -31,9 +31,9 @@ class PartitionRead(Event, frozen=True, kw_only=True):
 
 
 class PartitionReadings(Event, frozen=True, kw_only=True):
-    """A partition is read often, such as a subscription: the sum of its `PartitionRead` and `PartitionSettled` of a minute.
+    """The sum of all `PartitionRead` and `PartitionAcknowledged` events in a minute, for a partition that is read often.
 
-    ``notice``: the last one.
+    An example is a subscription. ``notice``: the last notice.
     """
 
     pipeline: str
@@ -51,7 +51,7 @@ class PartitionReadings(Event, frozen=True, kw_only=True):
 
 
 class PartitionUnchanged(DebugEvent, frozen=True, kw_only=True):
-    """A partition was read completely and is unchanged. A database that is polled every minute emits it every minute."""
+    """A partition was read completely and is unchanged. A database that is polled every minute emits this every minute."""
 
     pipeline: str
     partition: str
@@ -79,7 +79,7 @@ class RunReleased(Event, frozen=True, kw_only=True):
 
 
 class RunsRolledBack(WarningEvent, frozen=True, kw_only=True):
-    """Entries have the values again that they had before some runs. ``left``: keys that changed since. ``by``: the account."""
+    """Entries were set back to their values before some runs. ``left``: keys that changed afterwards. ``by``: the account."""
 
     chosen: str
     runs: int
@@ -90,7 +90,7 @@ class RunsRolledBack(WarningEvent, frozen=True, kw_only=True):
     by: str
 
 
-class RecordsParked(WarningEvent, frozen=True, kw_only=True):
+class RecordsRejected(WarningEvent, frozen=True, kw_only=True):
     """Some records of a partition were rejected; the sentence has location and reason of the first record."""
 
     pipeline: str
@@ -99,8 +99,8 @@ class RecordsParked(WarningEvent, frozen=True, kw_only=True):
     sentence: str
 
 
-class PartitionParked(ErrorEvent, frozen=True, kw_only=True):
-    """A partition can't be read as configured. It is read again when it or the configuration changes."""
+class PartitionRejected(ErrorEvent, frozen=True, kw_only=True):
+    """A partition can't be read as configured. It is read again when the partition or the configuration changes."""
 
     pipeline: str
     partition: str
@@ -114,14 +114,14 @@ class PartitionReadAgain(Event, frozen=True, kw_only=True):
     partition: str
 
 
-class PartitionSettled(Event, frozen=True, kw_only=True):
+class PartitionAcknowledged(Event, frozen=True, kw_only=True):
     """All entries of a partition were delivered or rejected, and the connector was notified."""
 
     pipeline: str
     partition: str
 
 
-class SettlingFailed(ErrorEvent, frozen=True, kw_only=True):
+class AcknowledgementFailed(ErrorEvent, frozen=True, kw_only=True):
     """The connector could not acknowledge a partition or a commit (such as a file that can't be moved); it is retried."""
 
     pipeline: str
@@ -130,7 +130,7 @@ class SettlingFailed(ErrorEvent, frozen=True, kw_only=True):
 
 
 class ContentKnown(Event, frozen=True, kw_only=True):
-    """A partition has content that it, or another partition of its pipeline, had before; the sentence says which."""
+    """A partition has content that it, or another partition of its pipeline, had before; the sentence names this partition."""
 
     pipeline: str
     partition: str
@@ -198,7 +198,7 @@ class CursorMoved(WarningEvent, frozen=True, kw_only=True):
 
 
 class SourceSlow(WarningEvent, frozen=True, kw_only=True):
-    """A call of a source takes a long time, so that the other sources get another thread; it may hang."""
+    """A call of a source takes a long time, and may hang. So the other sources get another thread."""
 
     pipeline: str
     seconds: float

@@ -13,13 +13,13 @@ class StandbyWaiting(Event, frozen=True, kw_only=True):
 
 
 class LeaseInDatabase(WarningEvent, frozen=True, kw_only=True):
-    """The service offers no leases, so the lease is in the database of the shipments; late requests are not refused then."""
+    """The service offers no leases, so the lease is in the database of the shipments. Then late requests are not refused."""
 
     place: str
 
 
 class LeaseTaken(Event, frozen=True, kw_only=True):
-    """This daemon took the lease and is active. ``restored``: the shipment, empty if it uses its own state file."""
+    """This daemon took the lease and is active. ``restored``: the used shipment; empty if it uses its own state file."""
 
     epoch: int
     holder: str
@@ -27,13 +27,13 @@ class LeaseTaken(Event, frozen=True, kw_only=True):
 
 
 class LeaseUnconfirmed(WarningEvent, frozen=True, kw_only=True):
-    """The service, or the database, did not renew or show the lease. The active daemon stops sending before the lease ends."""
+    """The service or database did not renew or return the lease. The active daemon stops sending before the lease ends."""
 
     sentence: str
 
 
 class LeaseConfirmed(Event, frozen=True, kw_only=True):
-    """The lease is renewed or shown again."""
+    """The lease was renewed or returned again."""
 
 
 class LeaseLost(WarningEvent, frozen=True, kw_only=True):

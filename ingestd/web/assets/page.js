@@ -1,4 +1,4 @@
-// What needs a script: the live overview, and a filter of its rows. Everything else is links and forms.
+// The parts of the pages that need a script: the live overview, and the filter of its rows.
 "use strict";
 
 const rows = document.getElementById("rows");
@@ -12,7 +12,7 @@ function filter() {
   document.getElementById("no-row").hidden = Array.from(rows.rows).some((row) => !row.hidden);
 }
 
-// Enter opens the first pipeline that the filter shows. If it shows none, the text is the name of a file.
+// Enter opens the first pipeline that the filter shows. If no pipeline is shown, the text is the name of a file.
 function openFound(event) {
   const first = Array.from(rows.rows).find((row) => !row.hidden);
   if (!first) return;
@@ -20,13 +20,13 @@ function openFound(event) {
   location.assign(first.querySelector("a").href);
 }
 
-// A letter that is typed while nothing has the focus begins the text.
+// If no element has the focus, a typed letter is the first letter of the filter.
 function findTyped(event) {
   const isLetter = event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey && !event.altKey;
   if (isLetter && event.target === document.body) find.select();
 }
 
-// Unchanged elements stay the same ones, so that focus and selection in them remain.
+// Unchanged elements are kept, so that the focus and the selection in these elements remain.
 function replace(part, made) {
   const focused = document.activeElement;
   const holder = Array.from(part.children).find((one) => one.contains(focused));

@@ -20,7 +20,7 @@ from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.intake import PassReport, Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry import Event
-from ingestd.telemetry.catalogue.intake import PartitionSettled
+from ingestd.telemetry.catalogue.intake import PartitionAcknowledged
 from tests.support.document_server import DocumentServer
 
 DEADLINE_SECONDS = 60
@@ -103,7 +103,7 @@ async def running(configuration: Configuration, work: Work) -> AsyncIterator[Ass
     """Read and deliver; the block begins when the first file of every source is delivered."""
 
     def emit(event: Event) -> None:
-        if isinstance(event, PartitionSettled):
+        if isinstance(event, PartitionAcknowledged):
             work.add(f"completed {event.pipeline}")
 
     pipelines = len(configuration.settings.pipelines)

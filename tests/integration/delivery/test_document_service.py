@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
-from ingestd.telemetry.catalogue.delivery import EntriesParked, SinkAdopted, SinkCreated
+from ingestd.telemetry.catalogue.delivery import EntriesRejected, SinkAdopted, SinkCreated
 from tests.support.delivery_rig import FAST_LIMITS, rig
 from tests.support.document_server import DocumentServer, DropAfter, Refuse, Store
 from tests.support.memory_mirror import Desired
@@ -110,7 +110,7 @@ async def test_an_existing_sink_is_read_once_and_only_differences_are_written(se
     assert server.values("Mass budget")["P-50"] == ("changed", "scalar")
     (adopted,) = running.events_of(SinkAdopted)
     assert isinstance(adopted, SinkAdopted)
-    assert (adopted.entries, adopted.settled) == (100, 98)
+    assert (adopted.entries, adopted.acknowledged) == (100, 98)
 
 
 async def test_without_pending_entries_no_request_is_sent(server: DocumentServer) -> None:
@@ -184,9 +184,7 @@ async def test_a_check_of_an_existing_sink_is_one_request(server: DocumentServer
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
-async def test_a_check_that_the_service_does_not_answer_changes_nothing(  # codespell:ignore answer
-    server: DocumentServer, status: int
-) -> None:
+async def test_a_check_without_a_response_of_the_service_changes_nothing(server: DocumentServer, status: int) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {"a": ("1", "scalar")})
@@ -254,7 +252,7 @@ async def test_a_rejected_entry_does_not_affect_other_entries(server: DocumentSe
     assert len(server.values("Mass budget")) == 30
     assert list(running.mirror.rejected_entries) == [""]
     assert "Invalid request" in running.mirror.rejected_entries[""].reason
-    assert len(running.events_of(EntriesParked)) == 1
+    assert len(running.events_of(EntriesRejected)) == 1
 
 
 async def test_the_client_id_and_key_are_sent_and_no_header_beyond_the_document(server: DocumentServer) -> None:

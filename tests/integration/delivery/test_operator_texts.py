@@ -120,7 +120,7 @@ async def texts_of(situation: Situation, folder: Path) -> str:
                 values = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
                 await asyncio.to_thread(desire_all, mirror, situation.to, values)
                 async with asyncio.timeout(60):
-                    while (await asyncio.to_thread(mirror.status.sinks))[0].trouble is None:
+                    while (await asyncio.to_thread(mirror.status.sinks))[0].blocker is None:
                         pass
                 (sink,) = mirror.status.sinks()
                 reported = [event for event in running.events if event.level in {"warning", "error"}]

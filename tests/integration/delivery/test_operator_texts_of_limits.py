@@ -20,7 +20,7 @@ from ingestd.daemon.status_text import sink_line
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.port import SinkStatus
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, EntriesParked
+from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, EntriesRejected
 from ingestd.telemetry.event import Event
 from tests.integration.delivery.test_operator_texts import MASS_BUDGET, PATIENT
 from tests.support.bulk_service import BulkService
@@ -61,7 +61,7 @@ async def blocked_sink(mirror: SqliteMirror, sentence: str, *, of: str = "") -> 
         while True:
             for sink in await asyncio.to_thread(mirror.status.sinks):
                 named = not of or f"sink={sink.address} " in of
-                if named and sink.trouble is not None and sentence in sink.trouble.sentence:
+                if named and sink.blocker is not None and sentence in sink.blocker.sentence:
                     return sink
 
 
@@ -130,7 +130,7 @@ async def test_a_rejected_entry_is_reported_and_the_others_arrive(tmp_path: Path
             await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
             assert await running.drained() == []
             (sink,) = await asyncio.to_thread(mirror.status.sinks)
-            text = text_of(sink, running.events_of(EntriesParked))
+            text = text_of(sink, running.events_of(EntriesRejected))
         assert set(server.values("Mass budget")) == {"P-0", "P-2"}
     assert "0 pending, 1 rejected" in text
     assert "The value is out of range." in text

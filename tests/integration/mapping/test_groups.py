@@ -157,7 +157,7 @@ def test_a_record_of_an_unknown_group_rejects_the_whole_source_and_changes_nothi
     report = scene.read(row("a", "3"), row("b", "3"), rejects=(found,))
     assert report.read == ()
     assert report.rejected[0].startswith(
-        "p: The group of row 9 is unknown, so the aggregates of any group could lack it;"
+        "p: The group of row 9 is unknown, so the aggregates of any group could lack this record;"
     )
     assert report.rejected[0].endswith(found.reason)
     assert scene.entries() == {"a.mass": "1", "a.samples": "1", "b.mass": "1", "b.samples": "1"}

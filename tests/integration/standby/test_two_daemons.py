@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
 from ingestd.standby.status import StandbyStatus
-from ingestd.telemetry.catalogue.intake import PartitionSettled
+from ingestd.telemetry.catalogue.intake import PartitionAcknowledged
 from ingestd.telemetry.catalogue.standby import (
     LeaseInDatabase,
     LeaseTaken,
@@ -87,7 +87,7 @@ async def scene(tmp_path: Path, postgres_databases: Databases) -> AsyncIterator[
 async def start_both(scene: Scene, stack: AsyncExitStack) -> tuple[asyncio.Task[None], asyncio.Task[None]]:
     """Start the first daemon, which becomes active, and then the other one; return their tasks."""
     first = await stack.enter_async_context(scene.one.running())
-    await scene.one.wait_for(PartitionSettled)
+    await scene.one.wait_for(PartitionAcknowledged)
     second = await stack.enter_async_context(scene.two.running())
     await scene.two.wait_for(StandbyWaiting)
     return first, second

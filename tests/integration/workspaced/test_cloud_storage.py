@@ -418,7 +418,7 @@ async def test_the_signature_of_an_upload_link_is_not_in_the_database(
         kept = b"".join(path.read_bytes() for path in sorted(settings.data.glob("workspaced.db*")))
         assert first.json()["uploadId"].encode() in kept
     else:
-        rows = transact(settings.database, lambda tx: tx.all("SELECT body FROM idempotent_answer"))
+        rows = transact(settings.database, lambda tx: tx.all("SELECT body FROM idempotent_response"))
         kept = b"".join(bytes(row[0]) for row in rows)
         assert first.json()["uploadId"].encode() in kept
     assert signature.encode() not in kept

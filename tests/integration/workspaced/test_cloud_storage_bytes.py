@@ -374,7 +374,7 @@ async def test_unused_links_leave_no_trace_and_are_counted(
             await app.run_maintenance()
             await long_ago.advance(GRACE_MS / 1_000)
             await app.run_maintenance()
-        dropped = {line["job"]: line["dropped"] for line in logged if line["event"] == "upkeep_done"}
+        dropped = {line["job"]: line["dropped"] for line in logged if line["event"] == "maintenance_done"}
         assert dropped == {"drop_uploads": 4, "sweep_blobs": 1}  # two links and two files without a version
         assert _stored(settings) == set()
         for link in (never, sent):

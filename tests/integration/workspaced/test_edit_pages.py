@@ -391,7 +391,7 @@ async def test_a_preview_says_how_the_table_is_read_and_which_values_are_texts(
     assert "Row 4 has the names of the columns: a, 1. Rows 1 to 3 are left out." in other.text
     for wrong in ("0", "x"):
         refused = await send(browser, page, **choices, first=wrong)
-        assert (refused.status_code, "begins in a row from 1 on" in refused.text) == (400, True)
+        assert (refused.status_code, "number of the row in which the table begins" in refused.text) == (400, True)
 
 
 async def test_files_of_tables_are_read_and_others_are_refused_with_a_sentence(

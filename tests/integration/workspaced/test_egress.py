@@ -138,7 +138,7 @@ async def test_a_response_that_is_not_http_is_reported(receiver: tuple[Receiver,
     server, port = receiver
     server.response = response
     async with EgressClient(OPEN, bounds=Bounds()) as client:
-        assert await _failure(client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")) == "bad_answer"
+        assert await _failure(client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")) == "bad_response"
 
 
 async def test_an_unknown_name_and_a_closed_port_are_failures() -> None:

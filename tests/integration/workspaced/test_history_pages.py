@@ -220,14 +220,14 @@ async def test_pages_say_where_a_value_comes_from(recorded: Recorded) -> None:
     assert f'title="{second}"' in (await recorded.browser.get(recorded.page)).text
     assert second in plain(await recorded.browser.get("/ui/audit"))
     warning = (
-        "The pipeline “bench-a3” wrote this entry, and writes over your change when its source gives another value or a drift "
-        "check repairs it. Its last value came from run-0001.csv row 2."
+        "The pipeline “bench-a3” wrote this entry, and overwrites your change when its source gives another value, or when a "
+        "drift check repairs the difference. Its last value came from run-0001.csv row 2."
     )
     await recorded.write("b", "0")
     for value in "234":  # an edit does not end the pipeline
         for page in ("entries/a/edit", "entries/a/delete", "entries/a/history"):
             assert warning in await recorded.text(page), (value, page)
-            assert "writes over" not in await recorded.text(page.replace("/a/", "/b/"))
+            assert "overwrites" not in await recorded.text(page.replace("/a/", "/b/"))
         assert 'data-fed="The pipeline “bench-a3”"' in (await recorded.browser.get(recorded.page)).text
         await recorded.write("a", value)
     assert f"None since its last change; {second} before" in await recorded.text("entries/a")

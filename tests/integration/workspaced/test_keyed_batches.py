@@ -94,7 +94,7 @@ def _is_replayed(response: Response) -> bool:
 
 
 def _stored(address: Address) -> int:
-    rows = transact(address, lambda tx: tx.all("SELECT slot FROM idempotent_answer"))
+    rows = transact(address, lambda tx: tx.all("SELECT slot FROM idempotent_response"))
     return len(rows)
 
 
@@ -183,7 +183,7 @@ def test_the_secrets_of_a_batch_are_stored_encrypted(address: Address) -> None:
     for replayed in (False, True):
         works = [_keyed(_Put(name, runs), name, box=_BOX) for name in "ab"]
         assert _done(address, *works) == [(201, b"together", replayed)] * 2
-    rows = transact(address, lambda tx: tx.all("SELECT body FROM idempotent_answer"))
+    rows = transact(address, lambda tx: tx.all("SELECT body FROM idempotent_response"))
     assert len(rows) == 2
     assert all(b"together" not in bytes(body) for (body,) in rows)
 

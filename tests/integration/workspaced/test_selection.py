@@ -180,7 +180,7 @@ async def test_protected_rows_stay_and_the_other_ones_are_changed(grid: Grid) ->
     assert (await grid.http.post(f"{grid.api}/mass", json=fed)).is_success
     some = "Pipelines wrote some of these entries, and "
     table = {"table": "key;value\na;3\nd;4\n", "shape": "rows", "header": "true"}
-    assert some + "write over your change" in plain(await send(grid.browser, f"{grid.page}/import", **table))
+    assert some + "overwrite your change" in plain(await send(grid.browser, f"{grid.page}/import", **table))
     own = {**table, "table": "key;value\na;2\nd;4\n"}
     assert some not in plain(await send(grid.browser, f"{grid.page}/import", **own)), "only the own entry changes"
 

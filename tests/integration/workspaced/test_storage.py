@@ -229,12 +229,12 @@ def test_a_new_file_can_be_opened_concurrently(tmp_path: Path) -> None:
 def test_a_failed_migration_leaves_the_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE idempotent_answer (in_the_way)")
+    connection.execute("CREATE TABLE idempotent_response (in_the_way)")
     connection.commit()
     with pytest.raises(StorageUnusable, match="already exists"), open_database(path):
         pass
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    assert (tables, _reached(connection)) == (["idempotent_answer"], 0)
+    assert (tables, _reached(connection)) == (["idempotent_response"], 0)
     connection.close()
 
 

@@ -193,7 +193,7 @@ async def test_a_part_that_fails_because_of_a_statement_before_it_is_not_undone_
 
 @pytest.mark.parametrize("count", [2, 300])
 async def test_loaded_rows_keep_every_kind_of_value(store: Store, count: int) -> None:
-    statement = "INSERT INTO idempotent_answer (slot, fingerprint, status, headers, body, created_at) VALUES"
+    statement = "INSERT INTO idempotent_response (slot, fingerprint, status, headers, body, created_at) VALUES"
     rows = [
         (number.to_bytes(2, "big") + b"\0\\", b"", number, f'"\\\n\t{number}', b"\\x00", 2**60 + number)
         for number in range(count)
@@ -201,7 +201,7 @@ async def test_loaded_rows_keep_every_kind_of_value(store: Store, count: int) ->
     await store.write(lambda tx: tx.load(statement, rows))
     found = await store.read(
         lambda reader: reader.all(
-            "SELECT slot, fingerprint, status, headers, body, created_at FROM idempotent_answer ORDER BY slot"
+            "SELECT slot, fingerprint, status, headers, body, created_at FROM idempotent_response ORDER BY slot"
         )
     )
     assert found == rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ingestd.telemetry import Event
-from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionReadings, PartitionSettled, SourceAway
+from ingestd.telemetry.catalogue.intake import PartitionAcknowledged, PartitionRead, PartitionReadings, SourceAway
 from ingestd.telemetry.summed_readings import OFTEN, SummedReadings, summed_readings
 
 
@@ -22,7 +22,7 @@ class Log:
                     valueless=0, seconds=0.1, map_seconds=0.0, store_seconds=0.0,
                 )
             )  # fmt: skip
-            self.emit(PartitionSettled(pipeline="p", partition=partition))
+            self.emit(PartitionAcknowledged(pipeline="p", partition=partition))
 
 
 def sums(lines: list[Event]) -> list[PartitionReadings]:

@@ -14,7 +14,7 @@ from workspaced.settings.model import WorkspacedSettings
 PARTS = {
     "limits": ("WORKSPACED_BULK_ITEMS", "7"),
     "egress": ("WORKSPACED_ALLOW_HTTP", "true"),
-    "maintenance_seconds": ("WORKSPACED_UPKEEP_SECONDS", "7.5"),
+    "maintenance_seconds": ("WORKSPACED_MAINTENANCE_SECONDS", "7.5"),
     "deliveries": ("WORKSPACED_LEASE_SECONDS", "7"),
     "conversion": ("WORKSPACED_CONVERSION_AT_ONCE", "7"),
     "encryption_key": ("WORKSPACED_ENCRYPTION_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
@@ -49,7 +49,7 @@ def test_without_variables_every_setting_has_its_default() -> None:
         ("READERS", "2.5", "a whole number of at least 1"),
         ("READERS", "0", "a whole number of at least 1"),
         ("BUSY_SECONDS", "-1", "a number of at least 0.001"),
-        ("UPKEEP_SECONDS", "1e9", "a number of at least 0.001"),
+        ("MAINTENANCE_SECONDS", "1e9", "a number of at least 0.001"),
         ("IDEMPOTENCY_HOURS", "nan", "a number of at least 0.001"),
     ],
 )

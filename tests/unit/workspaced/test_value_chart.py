@@ -115,7 +115,7 @@ def test_each_of_two_units_has_an_axis_and_other_keys_say_why_they_have_no_line(
     assert chart.undrawn == {
         "text": "has no number",
         "both": "has numbers in several units",
-        "length": "has another unit than the first 2 of the chart",
+        "length": "has a unit without an axis: a chart has axes for 2 units",
     }
     assert corners(chart.lines[2].path)[0][-1][0] == BOX, "a value without a change goes through"
     assert value_chart([recorded("text", (0, "a"), (1, "1 kg"), (2, "1 g"))], None, now=5) is None

@@ -30,7 +30,7 @@ HEAD works wherever GET does; the response to OPTIONS is 204 with `Allow`; any o
 """
 
 _CLIENTS: Final = """
-Any request can be refused with 408, 414, 431 or 503, as plain text; then its connection is closed. Its head must arrive within
+Any request can be refused with 408, 414, 431 or 503, as plain text; then its connection is closed. The head must arrive within
 {head_seconds} seconds, in at most {head_bytes} bytes and {header_lines} header lines; path and query have at most
 {target_bytes} bytes together. Bodies must be sent, and responses read, at {least_bytes_per_second} bytes per second or more.
 A connection without a request is closed after {idle_seconds} seconds. One address may have {connections_per_address}
@@ -169,17 +169,17 @@ def _operation(one: _Described) -> dict[str, Any]:
 
 
 def _public(operation: Operation) -> bool:
-    """Whether it needs no key if the workspace is public (contract A6)."""
+    """Return whether the operation needs no key if the workspace is public (contract A6)."""
     return operation.method == "GET" and "{workspace}" in operation.path
 
 
 def _posts(operation: Operation) -> bool:
-    """Whether it takes an Idempotency-Key."""
+    """Return whether the operation accepts an Idempotency-Key."""
     return operation.method == "POST" and operation.read is None
 
 
 def _fences(operation: Operation) -> bool:
-    """Whether it takes X-Writer (contract M11)."""
+    """Return whether the operation accepts X-Writer (contract M11)."""
     return (operation.write or operation.prepare) is not None and "{workspace}" in operation.path
 
 
@@ -237,7 +237,7 @@ def _success(success: Success, one: _Described, always: Iterable[str]) -> dict[s
 
 
 def _possible(one: _Described) -> set[int]:
-    """Return the errors that can occur. 400 is always possible: a query or a path may hold a forbidden character."""
+    """Return the statuses of possible errors. 400 is always possible: a query or a path may hold a forbidden character."""
     operation = one.operation
     possible = {400, 500, *(status for status in one.prose.responses if status >= 400)}
     if operation.scope:
@@ -297,7 +297,7 @@ def _refusal(status: int, *, description: str = "", document_form: bool = False)
 _TAG: Final = "Events"
 _SIGNED: Final = (
     "Signed by Standard Webhooks 1.0 (`webhook-id`, `webhook-timestamp`, `webhook-signature`) with the webhook's secrets. "
-    "Sent at least once and in any order: use `webhook-id` and `sequence`."
+    "Sent at least once and in any order: `webhook-id` identifies repetitions, `sequence` the order."
 )
 
 
@@ -348,7 +348,7 @@ _LIMIT = re.compile(r"\$(\w+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prose:
-    """The texts of an operation. ``responses`` has them by status. For errors, they are the codes and their causes."""
+    """The texts of an operation. ``responses``: a text for each status; for an error, the codes and their causes."""
 
     summary: str
     description: str
@@ -358,7 +358,7 @@ class Prose:
 def read_prose(handler: object, limits: Limits) -> Prose | None:
     """Return the prose of a handler; None if its docstring has no description.
 
-    The first line is the summary; a contract clause in it is left out. Lines such as ``404: …`` describe responses, and
+    The first line is the summary, without its contract clause. Lines such as ``404: …`` describe responses, and
     continue until the next such line. Anything else is the description. ``$bulk_items`` is replaced by the value of the limit.
     """
     first, _, others = (inspect.getdoc(handler) or "").partition("\n\n")

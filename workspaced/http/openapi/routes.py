@@ -195,7 +195,7 @@ class Publication:
     async def _page(self, call: Call) -> Response:
         """Read this description.
 
-        The same as HTML.
+        The description as an HTML page.
         200: The page.
         """
         page, security = self._rendered

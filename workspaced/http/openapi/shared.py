@@ -49,10 +49,10 @@ _PROBLEMS: Final[Mapping[type[Problem], str]] = {
     RangeNotSatisfiable: "The range begins after the end.",
     UnprocessableProblem: "The request is well-formed, but it can't be performed.",
     TooManyRequests: "Too many requests by this caller. Try again after `Retry-After` seconds.",
-    Problem: "Something failed in the service; its log has it under `requestId`.",
+    Problem: "The service failed to handle the request. Search its log for `requestId`.",
     UnavailableProblem: "The service can't perform the request now; nothing was changed. Try again after `Retry-After` seconds.",
 }
-"""The meaning of each error for a caller. 405 belongs to whole paths, so no operation has it."""
+"""The meaning of each error for a caller. 405 belongs to whole paths, so no operation lists it."""
 REFUSALS: Final = {kind.status: text for kind, text in _PROBLEMS.items()}
 
 
@@ -91,8 +91,8 @@ def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
             string(pattern=_WRITER),
             example="daemon-7;1;42",
         ),
-        "IfMatch": header("If-Match", f"Change it only in this version. {_ETAGS}"),
-        "IfNoneMatch": header("If-None-Match", f"Respond 304 if it still has this version. {_ETAGS}"),
+        "IfMatch": header("If-Match", f"Change the resource only if it has this version. {_ETAGS}"),
+        "IfNoneMatch": header("If-None-Match", f"Respond with 304 if the resource still has this version. {_ETAGS}"),
         "Range": header("Range", "Only these bytes: `bytes=0-1023`. A request for several ranges gets the whole file."),
         "IfRange": header("If-Range", "Send the range if the file still has this version, else send the whole file."),
         "PreferMinimal": header(names.PREFER, f"`{names.RETURN_MINIMAL}`: for a bulk call, counts instead of records."),
@@ -111,7 +111,7 @@ def paging(
     most_skipped: int = 2**53,
     cursors: bool = False,
 ) -> tuple[Parameter, ...]:
-    """Return take, skip, sortOrder and sortedBy. ``take`` and ``order`` describe the defaults of take and sortOrder.
+    """Return the parameters take, skip, sortOrder and sortedBy. ``take`` and ``order``: the defaults of take and sortOrder.
 
     ``cursors``: the list has pages by cursor, too.
     """
@@ -165,17 +165,17 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "Links": _optional("Link", "On a page: the paths of the next and the previous page (RFC 8288)."),
     "Bulk": _always(
         bulk.HEADER,
-        "How many items and bytes one bulk call may have. Clients without it send entries one by one.",
+        "How many items and bytes one bulk call may have. Without this header, a client sends entries one by one.",
         _BULK,
     ),
     "Fence": _always(
         writer.FENCE_HEADER,
-        "The parts of X-Writer that are compared. Without it, a client reads back what an uncertain request has changed.",
+        "The parts of X-Writer that are compared. Without this header, a client reads entries again after an uncertain request.",
         choice(writer.FENCE),
     ),
     "Origins": _always(
         origin.HEADER,
-        "How many origins one bulk call may have, and how long their texts may be. Clients without it send none.",
+        "How many origins one bulk call may have, and how long their texts may be. Without this header, clients send none.",
         string(pattern=r"^max-origins=[1-9][0-9]*, max-text=[1-9][0-9]*$"),
     ),
     "Newest": _optional(writer.HEADER, "With `writer_fenced`: the newest epoch and attempt.", string(pattern=_WRITER)),
@@ -192,7 +192,7 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
         "Idempotent-Replayed", "`true`: the stored response to an earlier request with this key.", choice("true")
     ),
     "Disposition": _always("Content-Disposition", "The file's name; browsers save the file instead of showing it."),
-    "Ranges": _always("Accept-Ranges", "`bytes`: ranges can be asked for.", choice("bytes")),
+    "Ranges": _always("Accept-Ranges", "`bytes`: ranges can be requested.", choice("bytes")),
     "ContentRange": _always("Content-Range", "The range of these bytes, and the size of the file."),
     "Cache": _always("Cache-Control", "`no-store`: the response holds secrets.", choice("no-store")),
 }

@@ -17,7 +17,7 @@ from workspaced.security.permissions import WorkspaceGrant
 class GrantRecord(msgspec.Struct, kw_only=True, rename="camel"):
     """A role of the principal, in one workspace or in all workspaces."""
 
-    workspace_id: Annotated[Uuid | None, Meta(description="null: all.")]
+    workspace_id: Annotated[Uuid | None, Meta(description="null: all workspaces.")]
     role: str
 
 
@@ -50,6 +50,6 @@ KeyT = TypeVar("KeyT", bound=ApiKeyRecord)
 
 
 def key_record(record_type: type[KeyT], stored: StoredKey, grants: Iterable[WorkspaceGrant], **others: str) -> KeyT:
-    """Return the record of a key, in one of two forms; ``grants`` are the grants of its principal."""
+    """Return the record of a key, of one of the two types. ``grants``: the grants of the key's principal."""
     shown = [GrantRecord(workspace_id=grant.workspace_id or None, role=grant.role) for grant in grants]
     return record_from(record_type, stored, scopes=list(stored.scopes), grants=shown, **others)

@@ -50,7 +50,7 @@ _WITHOUT_KEY = _WithoutKey()
 async def list_keys(call: Call) -> Response:
     """List API keys.
 
-    Every key, the oldest first, revoked ones too; never the key itself.
+    All keys, also revoked keys, the oldest first. The records do not contain the keys themselves.
     200: The keys.
     """
     page = read_list_page(call, SORTABLE)
@@ -65,7 +65,7 @@ async def list_keys(call: Call) -> Response:
 async def get_key(call: Call) -> Response:
     """Get an API key.
 
-    One key, revoked or not; never the key itself.
+    One key, revoked or not. The record does not contain the key itself.
     200: The key.
     """
     return json_response(
@@ -76,7 +76,7 @@ async def get_key(call: Call) -> Response:
 def create_key(tx: Transaction, call: Call, given: NewApiKey) -> Response:
     """Create an API key.
 
-    The only response that shows the key.
+    Creates a key. Only this response shows the key.
     201: The key.
     422: `workspace_not_found`: there is no such workspace.
     """
@@ -102,7 +102,7 @@ def create_key(tx: Transaction, call: Call, given: NewApiKey) -> Response:
 def rotate_key(tx: Transaction, call: Call, rotation: KeyRotation) -> Response:
     """Rotate an API key (contract A4).
 
-    A new secret under the same id.
+    Creates a new secret under the same id.
     200: The key.
     409: `key_revoked`: it is revoked; create another key.
     """

@@ -35,7 +35,7 @@ class RoleScopes(Strings):
 
 
 class Expiry(Member):
-    """A date-time in the future as milliseconds since 1970, or "never" (contract A3)."""
+    """A date-time in the future, or "never" (contract A3). After reading, a date-time is in milliseconds since 1970."""
 
     def _check(self, value: Any, info: Info) -> Any:
         if value == "never":
@@ -65,7 +65,7 @@ class NewApiKey(Body):
     ]
     scopes: Annotated[
         frozenset[str] | None,
-        RoleScopes(most=100, longest=100, description="Some of the role's scopes; all of them by default."),
+        RoleScopes(most=100, longest=100, description="Some of the role's scopes; by default all scopes of the role."),
     ] = None
     workspace_id: Annotated[
         str, Identifier(description="The one workspace that the key is for; all workspaces by default.")
@@ -81,7 +81,7 @@ class KeyRotation(Body):
 
     seconds: Annotated[
         int,
-        Whole(highest=LONGEST_GRACE_SECONDS, description="How long the old key is still valid; a day by default."),
+        Whole(highest=LONGEST_GRACE_SECONDS, description="How many seconds the old key stays valid; a day by default."),
         Field(alias="gracePeriodSeconds"),
     ] = 86_400
 

@@ -54,8 +54,8 @@ async def read_log(call: Call) -> Response:
     """Read the audit log.
 
     Who changed what and when, the newest first. A row has the names of changed members, never values. A page examines
-    at most $walked_rows records: with a filter it may have fewer than `take`, or none, and still a Link rel=next. The
-    first page has X-Total-Count if there are no more records than that.
+    at most $walked_rows rows. With a filter it may have fewer rows than `take`, or none, and still have a Link rel=next.
+    The first page has X-Total-Count, unless there are more than $walked_rows rows.
     200: The rows.
     """
     limits = call.settings.limits
@@ -79,7 +79,7 @@ async def read_log(call: Call) -> Response:
 
 
 def _workspace(call: Call) -> str | None:
-    """Return the workspace in the query, or None for all; raise ForbiddenProblem if the key may not read its rows."""
+    """Return the workspace in the query, or None for all. Raises ForbiddenProblem: the key may not read these rows."""
     text = call.query.get("workspaceId")
     workspace_id = as_uuid(text) if text is not None else None
     if text is not None and workspace_id is None:
@@ -133,8 +133,8 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     query = (
         Parameter("workspaceId", "Only rows of this workspace; required if the key may not read all rows.", UUID),
         Parameter("action", "Only this action (`data_sink.updated`), or a group of actions (`data_sink.*`).", action),
-        Parameter("from", "Not before this instant.", TIMESTAMP),
-        Parameter("to", "Before this instant.", TIMESTAMP),
+        Parameter("from", "Only rows at this instant or later.", TIMESTAMP),
+        Parameter("to", "Only rows before this instant.", TIMESTAMP),
         *paging(limits, {"time"}, take="100", order="DESC", most_skipped=limits.walked_rows, cursors=True),
     )
     success = listed(AuditRowRecord, counted=False)

@@ -9,7 +9,7 @@ SELECT number, root_block FROM workspace WHERE id = :workspace_id AND deleted_at
 UPDATE workspace SET version = version WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, root_block
 
 -- name: count_blocks
--- The workspace's record has the ids of its blocks, so its version rises with their number.
+-- The record of a workspace contains the ids of its blocks, so added and removed blocks raise its version.
 UPDATE workspace
 SET block_count = block_count + :added, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
@@ -74,11 +74,11 @@ SET parent_id = :parent_id, order_index = :order_index, version = version + 1,
 WHERE id = :id
 
 -- name: raise_version
--- A block's record has its children, so its version rises when they or their order change.
+-- The record of a block contains its children, so the version of the block rises if the children or their order change.
 UPDATE block SET version = version + 1 WHERE id = :id
 
 -- name: raise_subtree_versions
--- The paths of all blocks below a block change.
+-- The paths of all blocks below the block change, so their versions rise.
 WITH RECURSIVE down (id) AS (
     SELECT id FROM block WHERE workspace = :workspace AND parent_id = :id
     UNION ALL

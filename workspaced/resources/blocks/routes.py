@@ -67,7 +67,7 @@ async def list_blocks(call: Call) -> Response:
 def create_block(tx: Transaction, call: Call, new: NewBlock) -> Response:
     """Create a block (contract BL2).
 
-    A block below its parent, as its last child. `workspace` must be the workspace in the path.
+    Creates a block as the last child of its parent. `workspace` must be the workspace in the path.
     201: The block.
     400: `workspace_mismatch`: the body names another workspace than the path.
     409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace has the maximum number of blocks.
@@ -109,7 +109,7 @@ def delete_block(tx: Transaction, call: Call) -> Response:
 def update_block(tx: Transaction, call: Call, wanted: BlockChanges) -> Response:
     """Change a block (contract BL5).
 
-    Only the given members change. The response has the types only, unless `Prefer: return=representation` was sent.
+    Only the given members change. The response has only the types, unless `Prefer: return=representation` was sent.
     200: The types, or the whole block.
     422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
     """

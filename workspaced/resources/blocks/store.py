@@ -25,7 +25,7 @@ class BlockWorkspace(NamedTuple):
 
 
 def get_workspace(reader: ReadTransaction, workspace_id: str) -> BlockWorkspace:
-    """Return the workspace with this id. Raises NotFoundProblem: there is none."""
+    """Return the workspace with this id. Raises NotFoundProblem: there is no such workspace."""
     return _workspace_of(reader.one(_SQL["find_workspace"], {"workspace_id": workspace_id}))
 
 
@@ -35,7 +35,7 @@ def get_tree(reader: ReadTransaction, workspace: BlockWorkspace) -> Tree:
 
 
 def get_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> StoredBlock:
-    """Return the block with this id in that workspace. Raises NotFoundProblem: there is none."""
+    """Return the block with this id in this workspace. Raises NotFoundProblem: there is no such block."""
     row = reader.one(_SQL["find_block"], {"workspace_id": workspace_id, "id": block_id})
     if row is None:
         raise NotFoundProblem("block_not_found", "There is no such block in this workspace.")
@@ -43,7 +43,7 @@ def get_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> Stor
 
 
 def get_placed(reader: ReadTransaction, workspace_id: str, block_id: str) -> PlacedBlock:
-    """Return a block with its path and its children. Raises NotFoundProblem: there is none."""
+    """Return a block with its path and its children. Raises NotFoundProblem: there is no such block."""
     block = get_block(reader, workspace_id, block_id)
     workspace = get_workspace(reader, workspace_id)
     children = reader.all(_SQL["children"], {"workspace": workspace.number, "id": block_id})
@@ -87,7 +87,7 @@ def update_block(tx: Transaction, call: Call, block: StoredBlock, changes: Mappi
     """Update a block. Return whether a value changed.
 
     Raises:
-        UnprocessableProblem: the new parent is not a block of this workspace, is below the block, or is too deep for its subtree.
+        UnprocessableProblem: the new parent is not in this workspace, is in the block's subtree, or makes the tree too deep.
     """
     content = {
         name: changes[name] for name in changes if name in _CONTENT_COLUMNS and getattr(block, name) != changes[name]
@@ -135,7 +135,7 @@ def require_deletable(tx: Transaction, placed: PlacedBlock, *, force: bool) -> N
     workspace = _workspace_of(tx.one(_SQL["lock_workspace"], {"workspace_id": placed.block.workspace_id}))
     if placed.block.id == workspace.root_block:
         raise ConflictProblem(
-            "root_block", "The root block is deleted with its workspace only. Make another block the root first."
+            "root_block", "The root block is deleted only with its workspace. Make another block the root first."
         )
     if placed.children and not force:
         raise ConflictProblem("has_children", "The block has children. Delete them first, or send force=true.")
@@ -148,7 +148,7 @@ def get_subtree(reader: ReadTransaction, block: StoredBlock) -> tuple[str, ...]:
 
 
 def delete_subtree(tx: Transaction, call: Call, block: StoredBlock, *, count: int) -> None:
-    """Delete a block and all blocks below it; ``count`` is their number."""
+    """Delete a block and all blocks below it. ``count``: the number of these blocks."""
     workspace = get_workspace(tx, block.workspace_id)
     tx.run(_SQL["delete_subtree"], {"workspace": workspace.number, "id": block.id})
     tx.run(_SQL["raise_version"], {"id": block.parent_id})
@@ -211,7 +211,7 @@ def _path(reader: ReadTransaction, workspace: BlockWorkspace, block_id: str) -> 
 
 
 def _next_order_index(reader: ReadTransaction, workspace: BlockWorkspace, parent_id: str) -> float:
-    """Return the orderIndex after the orderIndex of the last child (contract B5)."""
+    """Return the orderIndex for a new last child (contract B5)."""
     row = reader.one(_SQL["last_order_index"], {"workspace": workspace.number, "parent_id": parent_id})
     return 0.0 if row is None or row[0] is None else float(row[0]) + 1
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class TreePlace(NamedTuple):
-    """A block's place, and the members that lists are sorted and filtered by. ``type`` is a JSON list."""
+    """The place of a block in the tree, and the members for sorting and filtering lists. ``type`` is a JSON list."""
 
     id: str
     parent_id: str | None

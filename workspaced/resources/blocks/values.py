@@ -48,7 +48,7 @@ _List: TypeAlias = Annotated[str, StringList(most="block_list_items", longest="b
 
 
 class BlockContent(Body):
-    """Members of a block outside the tree (contract G4, B5). Lists and ``multiplicity`` are JSON."""
+    """The members of a block that do not depend on the tree (contract G4, B5). Lists and ``multiplicity`` are JSON."""
 
     label: Annotated[str, Text(longest="label_length", one_line=True, trimmed=True)] = ""
     description: Annotated[str, Text(longest="description_length")] = ""

@@ -42,7 +42,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that the converter made; ``file`` is its name in the folder."""
+    """A file that the converter made. ``name``: for users. ``file``: in the folder."""
 
     name: str
     content_type: str
@@ -81,7 +81,7 @@ def _result(order: Order) -> Result:
 def _classify(error: BaseException, order: Order) -> tuple[ErrorClass, str]:
     """Return the class of an error, and a sentence for the user that uploaded the file."""
     number = error.errno if isinstance(error, OSError) else None
-    if number == errno.EFBIG or f"os error {errno.EFBIG}" in str(error):  # the second is Rust's text
+    if number == errno.EFBIG or f"os error {errno.EFBIG}" in str(error):  # the text of an error from Rust code
         return "unsupported", too_large_outputs(order.output_bytes)
     if isinstance(error, ConversionRefused):
         return error.error_class, str(error)

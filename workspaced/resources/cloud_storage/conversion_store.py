@@ -6,7 +6,7 @@
                                ▲                   │  └──────▶ failed ─────retry──▶ pending
                                └── lease runs out, internal or timeout: again, later ┘
 
-`attempt` counts how often it was queued.
+`attempt` counts how often the conversion was queued.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AGAIN: Final = frozenset({"internal", "timeout"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionOrigin:
-    """The origin of events of conversions, which no request causes. ``now`` is milliseconds since 1970."""
+    """The origin of conversion events, because no request causes them. ``now`` is milliseconds since 1970."""
 
     now: int
     actor: str = "system"
@@ -43,7 +43,7 @@ class ConversionOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ConversionClaim:
-    """A conversion under a lease of this process. ``current``: it converts the file's current version."""
+    """A conversion under a lease of this process. ``current``: whether the version is the file's current version."""
 
     number: int
     lease: str
@@ -56,7 +56,7 @@ class ConversionClaim:
 
 
 def queue_conversion(tx: Transaction, version: int, *, file_name: str, content_type: str, now: int) -> None:
-    """Queue the conversion of a new version, by its number, if there is a converter for it."""
+    """Insert the conversion of the version with this number, and queue it if there is a converter for the file."""
     wanted = converter_of(file_name, content_type) is not None
     values = {"version": version, "state": "pending" if wanted else "not_required", "attempt": int(wanted), "now": now}
     tx.run(_SQL["insert_conversion"], values)
@@ -65,7 +65,7 @@ def queue_conversion(tx: Transaction, version: int, *, file_name: str, content_t
 
 
 def queue_again(tx: Transaction, conversion: int, *, force: bool, now: int) -> bool:
-    """Queue a conversion again. Return False if it is queued or in progress (contract C7)."""
+    """Queue a conversion again. Return False if it is queued already or, without ``force``, in progress (contract C7)."""
     changed = tx.run(_SQL["queue_again"], {"number": conversion, "force": int(force), "now": now})
     if changed:
         tx.run(_SQL["drop_outputs"], {"number": conversion})
@@ -86,7 +86,7 @@ def next_due(reader: ReadTransaction, *, now: int) -> int | None:
 
 
 def limit_waits(tx: Transaction, settings: ConversionSettings, *, now: int) -> None:
-    """Let no conversion wait for longer than the longest pause or lease, after the clock was put back."""
+    """After the clock was set back, limit the wait of each conversion to the longest pause or lease."""
     latest = now + int(max(*settings.retry_seconds, settings.lease_seconds) * 1_000)
     tx.run(_SQL["limit_wait"], {"latest": latest})
 
@@ -94,7 +94,7 @@ def limit_waits(tx: Transaction, settings: ConversionSettings, *, now: int) -> N
 def claim(tx: Transaction, *, lease: str, settings: ConversionSettings, now: int) -> ConversionClaim | None:
     """Claim the conversion that has been due longest; None if none is due.
 
-    A conversion with an expired lease can be claimed. If its leases expired too often, it fails instead.
+    A conversion with an expired lease can be claimed. A conversion with too many expired leases fails instead.
     """
     for (number,) in tx.all(_SQL["due"], {"now": now, "most": _CLAIMED_AT_ONCE}):
         if not _end_lost_lease(tx, number, settings=settings, now=now):
@@ -207,7 +207,7 @@ def _end(
 
 def _emit(tx: Transaction, claimed: ConversionClaim, verb: str, *, now: int) -> None:
     tx.run(_SQL["touch_file"], {"number": claimed.number})
-    if claimed.current:  # records have the conversion of the current version only
+    if claimed.current:  # records have only the conversion of the current version
         _emit_for_file(tx, claimed.file_id, verb, now=now)
 
 
@@ -235,6 +235,6 @@ def after_failure(settings: ConversionSettings, error_class: ErrorClass, *, fail
 def after_lost_lease(settings: ConversionSettings, *, failures: int, now: int) -> FailureStep:
     """Return the consequence of an expired lease.
 
-    The number of attempts is limited, because the file may crash each of them.
+    The number of attempts is limited, because the file may crash every attempt.
     """
     return FailureStep(due_at=None if failures >= len(settings.retry_seconds) else now, failures=failures + 1)

@@ -4,7 +4,7 @@
 INSERT INTO conversion (version, state, attempt, failures, due_at) VALUES (:version, :state, :attempt, 0, :now)
 
 -- name: queue_again
--- A conversion that is pending or in progress does not change, unless :force is set.
+-- A pending conversion does not change. A conversion in progress changes only if :force is 1.
 UPDATE conversion
 SET state = 'pending', attempt = attempt + 1, failures = 0, due_at = :now, lease = NULL, error_class = NULL, error = NULL,
     started_at = NULL, finished_at = NULL
@@ -25,7 +25,7 @@ SELECT min(due_at) FROM conversion WHERE state IN ('pending', 'in_progress') AND
 UPDATE conversion SET due_at = :latest WHERE state IN ('pending', 'in_progress') AND due_at > :latest
 
 -- name: lost
--- Claimed, with an expired lease.
+-- A claimed conversion with an expired lease.
 SELECT attempt, failures FROM conversion WHERE number = :number AND state = 'in_progress' AND due_at <= :now
 
 -- name: claim
@@ -65,7 +65,7 @@ SET state = 'pending', lease = NULL, error_class = :error_class, error = :error,
 WHERE number = :number AND lease IS NOT DISTINCT FROM :lease
 
 -- name: release
--- Released by a process that could not finish it; this does not count as an attempt.
+-- The process could not finish the conversion. This does not count as an attempt.
 UPDATE conversion SET state = 'pending', lease = NULL, due_at = :now, started_at = NULL
 WHERE number = :number AND lease = :lease
 
@@ -77,7 +77,7 @@ INSERT INTO conversion_output (conversion, position, name, content_type, sha256,
 VALUES (:conversion, :position, :name, :content_type, :sha256, :size)
 
 -- name: touch_file
--- The file's record has its conversion, so the version of the file rises.
+-- The record of a file contains its conversion, so a change of the conversion raises the version of the file.
 UPDATE cloud_file SET version = version + 1
 WHERE number = (SELECT v.file FROM conversion c JOIN cloud_version v ON v.number = c.version WHERE c.number = :number)
 

@@ -41,10 +41,10 @@ class _Downloads:
 
         The bytes of the current version, of another version, or of an output of the conversion.
         200: The bytes.
-        206: A range of them.
+        206: A range of the bytes.
         403: `exports_disabled`: files of the workspace may not be downloaded.
         412: If-Match names other bytes.
-        416: `range_not_satisfiable`: it begins after the end.
+        416: `range_not_satisfiable`: the range begins after the last byte.
         503: `bytes_missing`, `bytes_damaged`, `storage_failed`: the bytes can't be read.
         """
         content = await call.store.read(lambda reader: _find_content(reader, call))
@@ -81,7 +81,7 @@ async def _chain(first: bytes, others: AsyncGenerator[bytes, None]) -> AsyncGene
 
 
 def _find_content(reader: ReadTransaction, call: Call) -> FileContent:
-    """Return the content that the path and the query name, or raise that the caller may not read it."""
+    """Return the content that the path and the query name, or raise a Problem if the caller may not read it."""
     file = permission.readable_file(reader, call)
     if not file.exports_enabled:
         detail = "The files of this workspace can't be downloaded: its exportsEnabled is false."
@@ -99,7 +99,7 @@ def _find_content(reader: ReadTransaction, call: Call) -> FileContent:
 
 
 def _find_version(reader: ReadTransaction, call: Call, file: StoredFile) -> tuple[int, FileContent]:
-    """Return the number and the content of the named version; the current one has the file's name."""
+    """Return the number and the content of the version in the query; the current version has the file's name."""
     version_id = call.query.get("versionId")
     if version_id is None or as_uuid(version_id) == file.version_id:
         if file.version_number is None or file.sha256 is None or file.size is None:
@@ -130,8 +130,8 @@ def operations(blobs: Blobs) -> tuple[Operation, ...]:
             success=Success({}, headers, media="*/*"),
             partial=Success({}, (*headers, "ContentRange"), status=206, media="*/*"),
             query=(
-                Parameter("versionId", "Another version than the current one.", UUID),
-                Parameter("output", "An output of the conversion, by its name.", STRING),
+                Parameter("versionId", "A version other than the current version.", UUID),
+                Parameter("output", "The name of an output of the conversion.", STRING),
             ),
             etag=True,
             headers=("IfMatch", "Range", "IfRange"),
@@ -140,7 +140,7 @@ def operations(blobs: Blobs) -> tuple[Operation, ...]:
 
 
 def attachment(file_name: str) -> str:
-    """Return the value of the header; clients that support only ASCII get the most similar ASCII name."""
+    """Return the value of Content-Disposition. Clients that support only ASCII get the most similar ASCII name."""
     decomposed = unicodedata.normalize("NFKD", file_name)
     ascii_name = "".join(
         letter if " " <= letter <= "~" and letter not in '"\\%' else "_"
@@ -160,7 +160,7 @@ class ByteRange(NamedTuple):
 
 
 def select_range(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
-    """Return the range to send of ``size`` bytes; for several ranges or a malformed header, the whole file.
+    """Return the range to send of a file with ``size`` bytes; for several ranges or a malformed header, the whole file.
 
     Raises:
         RangeNotSatisfiable: the range starts after the last byte.

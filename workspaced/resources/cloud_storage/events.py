@@ -58,7 +58,7 @@ def emit_conversion(tx: Transaction, origin: Origin, verb: str, file: StoredFile
 
 
 def note_retry(tx: Transaction, call: Call, file: StoredFile) -> None:
-    """Record that another conversion was requested; the event follows when it starts."""
+    """Record that another conversion was requested. The event is emitted when the conversion starts."""
     call.note(tx, "cloud_storage.conversion.retried", file.id, label=file.file_name, workspace_id=file.workspace_id)
 
 

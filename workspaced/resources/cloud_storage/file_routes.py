@@ -92,7 +92,7 @@ async def get_metadata(call: Call) -> Response:
 def replace_metadata(call: Call) -> Work:
     """Replace a file's metadata (contract CS4, C4).
 
-    The whole object; without a body it does not change.
+    Replaces the whole object. Without a body, the metadata does not change.
     200: Done.
     """
     metadata = read_metadata(call.json(), call.settings.limits) if call.body else None
@@ -165,7 +165,7 @@ async def list_versions(call: Call) -> Response:
 def retry_conversion(tx: Transaction, call: Call, retry: ConversionRetry) -> Response:
     """Convert a file again (contract CS5, C7).
 
-    A conversion that is pending or in progress is not started twice, unless `force` is true.
+    A pending conversion does not change. A conversion in progress is started again only if `force` is true.
     200: It is pending.
     """
     file = permission.writable_file(tx, call)

@@ -33,7 +33,7 @@ _STDERR_BYTES: Final = 65_536
 
 
 async def run(converter: Converter, source: Path, ending: str, folder: Path, *, settings: ConversionSettings) -> Result:
-    """Convert ``source``, with the ``ending`` of its name, in an empty folder. Cancelling kills it."""
+    """Convert ``source`` in an empty folder, under a name with this ``ending``. Cancelling kills the process."""
     named, into = await asyncio.to_thread(_prepare_folder, source, ending, folder)
     order = Order(
         module=converter.module,
@@ -123,7 +123,7 @@ def _crashed(code: int, stderr_path: Path, settings: ConversionSettings) -> Resu
             "or memory ran out.",
         )
     if code < 0:
-        # A library aborts without memory, or because of a malformed file; another attempt would end in the same way.
+        # A library aborts if memory runs out, or if the file is malformed. Another attempt would end in the same way.
         return Result(
             error_class="unsupported",
             sentence=f"The converter crashed ({signal.Signals(-code).name}). It does so if it needs more than "

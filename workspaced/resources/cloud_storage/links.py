@@ -31,7 +31,7 @@ class UploadLinks:
         self._secret: Callable[[], bytes] = _not_yet
 
     def use_secret(self, secret: Callable[[], bytes]) -> None:
-        """Set the function that returns the secret; it raises UnavailableProblem if it can't be decrypted."""
+        """Set the function that returns the secret, or raises UnavailableProblem if the secret can't be decrypted."""
         self._secret = secret
 
     def link(self, base_url: str, *, upload_id: str, expires_at: int) -> str:
@@ -69,7 +69,7 @@ def _not_yet() -> bytes:
 class UnsignedLinks:
     """Removes signatures from stored responses of repeated requests, and adds them again (contract G18).
 
-    The database and its backups thereby contain no link by which bytes can be uploaded.
+    So the database and its backups contain no link that permits an upload.
     """
 
     def __init__(self, signer: UploadLinks) -> None:
@@ -102,8 +102,8 @@ def _link_record(body: bytes) -> dict[str, Any] | None:
 def resolve_secret(tx: Transaction, secret_box: SecretBox, *, renew: bool = False) -> str:
     """Return the secret in its stored form: encrypted if the service has an encryption key (contract H3).
 
-    The first start creates it. The first start with an encryption key encrypts it. ``renew``: the key that encrypted it is
-    lost.
+    The first start creates the secret. The first start with an encryption key encrypts the secret. ``renew``: replace the
+    secret, because its encryption key is lost.
     """
     stored = resolve_constant(tx, _CONSTANT, "", default=_to_store(secrets.token_bytes(_SECRET_BYTES), secret_box))
     if renew:
@@ -117,7 +117,7 @@ def resolve_secret(tx: Transaction, secret_box: SecretBox, *, renew: bool = Fals
 
 
 def open_secret(stored: str, secret_box: SecretBox) -> bytes:
-    """Return the secret. Raises UnavailableProblem: it was encrypted with a key that this process does not have."""
+    """Return the secret. Raises UnavailableProblem: this process does not have the key that encrypted the secret."""
     if not stored.startswith(_SEALED):
         return bytes.fromhex(stored)
     return secret_box.open(base64.b64decode(stored.removeprefix(_SEALED)), purpose=_CONSTANT)

@@ -12,7 +12,7 @@ from workspaced.storage.port import ReadTransaction
 
 
 def readable_file(reader: ReadTransaction, call: Call, *, uploading: bool = False) -> StoredFile:
-    """Return the file in the path, if the caller may read it; ``uploading``: also before its first upload.
+    """Return the file that the path names, if the caller may read it; ``uploading``: also before its first upload.
 
     Raises:
         UnauthenticatedProblem: the caller has no key, and the file is not public.
@@ -31,7 +31,7 @@ def readable_file(reader: ReadTransaction, call: Call, *, uploading: bool = Fals
 
 
 def writable_file(reader: ReadTransaction, call: Call, *, uploading: bool = False) -> StoredFile:
-    """Return the file in the path, if the caller may change it; ``uploading``: also before any upload.
+    """Return the file that the path names, if the caller may change it; ``uploading``: also before its first upload.
 
     Raises:
         ForbiddenProblem: there is no such file for this caller.
@@ -60,10 +60,10 @@ def readable_workspace(reader: ReadTransaction, call: Call, workspace_id: str) -
 
 
 def require_writable(call: Call, workspace_id: str) -> Principal:
-    """Return the caller, if it may add files to a workspace. Its existence is checked later.
+    """Return the caller, if it may add files to a workspace. Whether the workspace exists is checked later.
 
     Raises:
-        ForbiddenProblem: the caller may not.
+        ForbiddenProblem: the caller may not add files.
     """
     if call.principal is None or not _may_write(call, workspace_id):
         raise ForbiddenProblem

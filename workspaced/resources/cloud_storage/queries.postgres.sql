@@ -1,5 +1,5 @@
--- PostgreSQL's variants of the statements of files. A transaction that changes or adds a file locks its workspace's row, then the
--- file, when it reads them: always in this order, so that transactions can't deadlock.
+-- PostgreSQL's variants of the statements of files. A transaction that changes or adds a file locks the rows when reading them:
+-- first the workspace, then the file. All transactions use this order, so they can't deadlock.
 
 -- name: lock_workspace
 SELECT number, id, public_can_read, exports_enabled FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
@@ -12,7 +12,7 @@ FOR NO KEY UPDATE OF w, f
 FOR NO KEY UPDATE OF u
 
 -- name: sum_bytes
--- The cast avoids numeric, which is the type of a sum of bigint and becomes a Decimal in Python.
+-- Without the cast, the sum of bigint values would be numeric, and a Decimal in Python.
 SELECT coalesce(sum(v.size), 0)::bigint
 FROM cloud_file f JOIN cloud_version v ON v.file = f.number WHERE f.workspace = :workspace
 

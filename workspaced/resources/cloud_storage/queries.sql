@@ -10,7 +10,7 @@ UPDATE workspace SET version = version WHERE id = :workspace_id AND deleted_at I
 RETURNING number, id, public_can_read, exports_enabled
 
 -- name: raise_workspace_version
--- The workspace's record has the ids of its available files, so its version rises with their number.
+-- The record of a workspace contains the ids of its available files, so added and removed files raise its version.
 UPDATE workspace
 SET version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :workspace
@@ -43,7 +43,7 @@ SELECT 1 FROM cloud_file WHERE id = :id
 SELECT count(*) FROM cloud_file WHERE workspace = :workspace AND deleted_at IS NULL
 
 -- name: sum_bytes
--- Every version counts, also those of deleted files, because their bytes are still stored.
+-- Every version counts. Versions of deleted files count, too, because their bytes are still stored.
 SELECT coalesce(sum(v.size), 0) FROM cloud_file f JOIN cloud_version v ON v.file = f.number WHERE f.workspace = :workspace
 
 -- name: insert_file
@@ -52,7 +52,7 @@ INSERT INTO cloud_file (id, workspace, file_name, content_type, current_version,
 VALUES (:id, :workspace, :file_name, :content_type, 0, 1, :now, :now, :actor, :actor)
 
 -- name: next_version
--- The update of the row takes the ordinal, so that concurrent uploads get different ones.
+-- The update of the row takes the ordinal, so that concurrent uploads get different ordinals.
 UPDATE cloud_file
 SET current_version = current_version + 1, file_name = :file_name, content_type = :content_type, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
@@ -123,7 +123,7 @@ DELETE FROM cloud_upload
 WHERE number IN (SELECT number FROM cloud_upload WHERE expires_at <= :before ORDER BY expires_at LIMIT :most)
 
 -- name: drop_empty_files
--- Files without a version, and without a link by which bytes can still be sent.
+-- Files without a version, and without a link to which bytes can still be sent.
 DELETE FROM cloud_file
 WHERE number IN (SELECT f.number FROM cloud_file f
                  WHERE f.current_version = 0 AND f.created_at <= :before
@@ -155,7 +155,7 @@ UPDATE blob SET unused_since = :now WHERE sha256 = :sha256 AND unused_since IS N
 UPDATE blob SET unused_since = NULL WHERE sha256 = :sha256
 
 -- name: drop_unused
--- The condition is repeated for PostgreSQL, which looks again at a row that a concurrent transaction has changed.
+-- The first condition repeats the inner condition: PostgreSQL checks it again if a concurrent transaction changed the row.
 DELETE FROM blob
 WHERE unused_since <= :before
   AND sha256 IN (SELECT b.sha256 FROM blob b
@@ -172,7 +172,7 @@ SELECT name FROM dropped_blob ORDER BY name LIMIT :most
 DELETE FROM dropped_blob WHERE name = :name
 
 -- name: all_files
--- Of one workspace, or (empty) of all. The size is that of the current version; 0 before anything is uploaded.
+-- The files of one workspace or, if :workspace_id is empty, all files. The size of the current version is 0 before an upload.
 SELECT f.id, w.id, f.file_name, coalesce(v.size, 0), f.current_version, f.created_at, f.deleted_at
 FROM cloud_file f JOIN workspace w ON w.number = f.workspace
 LEFT JOIN cloud_version v ON v.file = f.number AND v.ordinal = f.current_version

@@ -37,7 +37,7 @@ class ConversionRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class FileRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The storage information of a file. `version` counts uploads; before the first, size, sha256 and versionId are null."""
+    """The storage information of a file. `version` counts uploads; if it is 0, size, sha256 and versionId are null."""
 
     id: Uuid
     workspace_id: Uuid

@@ -1,4 +1,4 @@
-"""Deleted files: list, restore and purge them; and remove expired links and bytes that nothing refers to (contract G25)."""
+"""Deleted files: list, restore, purge. Also removes expired links, and bytes without a reference (contract G25)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ async def remove_expired_uploads(service_store: Store, *, now: int) -> int:
 
 
 async def sweep(service_store: Store, blobs: Blobs, *, now: int) -> int:
-    """Remove bytes that nothing has referred to for `GRACE_MS`, and temporary files of killed processes. Return how many.
+    """Remove bytes that had no reference for `GRACE_MS`, and temporary files of killed processes. Return how many.
 
-    The first sweep that finds bytes without a reference marks their row. A later one deletes the row, and then the bytes.
+    The first sweep that finds bytes without a reference marks their row. A later sweep deletes the row, and then the bytes.
     """
     await service_store.read(blobs.identity.require_current)
     total = await blobs.drop_abandoned()
@@ -55,7 +55,7 @@ async def sweep(service_store: Store, blobs: Blobs, *, now: int) -> int:
 
 
 def _page_of_blobs(reader: ReadTransaction, *, after: str) -> list[tuple[str, bool, bool]]:
-    """Return SHA-256, whether the row is marked as unused, and whether something refers to it."""
+    """Return for each row: SHA-256, whether the row is marked as unused, and whether something refers to the bytes."""
     rows = reader.all(_SQL["page_of_blobs"], {"after": after, "most": _ROWS_AT_ONCE})
     return [(sha256, bool(is_marked), bool(in_use)) for sha256, is_marked, in_use in rows]
 
@@ -114,7 +114,7 @@ def restore(tx: Transaction, file_id: str, *, now: int) -> None:
 
     Raises:
         NotFoundProblem: there is no such file, or it was purged.
-        ConflictProblem: it is not deleted, or its workspace is.
+        ConflictProblem: the file is not deleted, or its workspace is deleted.
     """
     row = tx.one(_SQL["find_any"], {"id": file_id})
     if row is None:

@@ -18,7 +18,7 @@ from workspaced.core.text import as_uuid
 from workspaced.settings.model import Limits
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
-# Types that clients send for bytes of unknown type: curl, and forms.
+# Types that curl and HTML forms send if the type of the bytes is unknown.
 _UNSPECIFIC_TYPES = frozenset({"", "application/x-www-form-urlencoded"})
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE = re.compile(rf'{_WORD}/{_WORD}(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|"[\x20-\x21\x23-\x5b\x5d-\x7e]*"))*')
@@ -50,7 +50,7 @@ class FileName(Text):
     description: str = "A name without a path."
 
     def absent(self, *, null: bool) -> tuple[str, str]:
-        """Return the mistake that the name is missing, also if it is null in an update."""
+        """Return the mistake for a missing name; null in an update counts as missing."""
         del null
         return super().absent(null=False)
 
@@ -135,10 +135,10 @@ def typed(new: NewUpload, declared: str = "") -> NewUpload:
 
 
 def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limits) -> NewUpload:
-    """Return the query of an upload in one request. ``content_type``: the header of the request, or empty.
+    """Return the members of an upload in one request from its query. ``content_type``: the header of the request, or empty.
 
     Raises:
-        Invalid: it has mistakes.
+        Invalid: the query has mistakes.
     """
     known = {"id", "workspaceId", "fileName", "contentType", "sha256"}
     new, _ = read_body(NewUpload, {name: value for name, value in query.items() if name in known}, limits)
@@ -152,7 +152,7 @@ def read_metadata(body: object, limits: Limits) -> str:
     """Return the body of contract CS4, an object of bounded size and depth, as the text that is stored.
 
     Raises:
-        Invalid: it is not such an object.
+        Invalid: the body is not an object, or is too large or too deep.
     """
     if not isinstance(body, dict):
         raise Invalid.at("", "wrong_type", "The body must be a JSON object.")

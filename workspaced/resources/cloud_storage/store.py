@@ -23,13 +23,13 @@ _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 
 
 def find_workspace(reader: ReadTransaction, workspace_id: str) -> FileWorkspace | None:
-    """Return the workspace, if there is one that is not deleted."""
+    """Return the workspace; None: it does not exist, or is deleted."""
     row = reader.one(_SQL["find_workspace"], {"workspace_id": workspace_id})
     return FileWorkspace._make(row) if row else None
 
 
 def find_file(reader: ReadTransaction, file_id: str) -> StoredFile | None:
-    """Return the file, if there is one that is not deleted; also before anything is uploaded."""
+    """Return the file, also before anything is uploaded; None: it does not exist, or is deleted."""
     row = reader.one(_SQL["find_file"], {"id": file_id})
     return StoredFile._make(row) if row else None
 
@@ -45,13 +45,13 @@ def list_versions(reader: ReadTransaction, file: StoredFile) -> list[StoredVersi
 
 
 def find_version(reader: ReadTransaction, file: StoredFile, version_id: str) -> StoredVersion | None:
-    """Return the version of a file with this id, if there is one."""
+    """Return the version of a file by its id, if there is one."""
     row = reader.one(_SQL["find_version"], {"file": file.number, "id": version_id})
     return StoredVersion._make(row) if row else None
 
 
 def list_outputs(reader: ReadTransaction, version: int | None) -> list[StoredOutput]:
-    """Return the outputs of the conversion of a version, by its number; none without a number."""
+    """Return the outputs of the conversion of the version with this number; None: no outputs."""
     if version is None:
         return []
     return [StoredOutput._make(row) for row in reader.all(_SQL["outputs_of_version"], {"version": version})]
@@ -61,7 +61,7 @@ def lock_workspace(tx: Transaction, workspace_id: str) -> FileWorkspace:
     """Return the workspace, and lock it against concurrent additions.
 
     Raises:
-        ForbiddenProblem: there is none (contract C9).
+        ForbiddenProblem: there is no such workspace (contract C9).
     """
     row = tx.one(_SQL["lock_workspace"], {"workspace_id": workspace_id})
     if row is None:
@@ -88,7 +88,7 @@ def find_target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
 def require_room(
     reader: ReadTransaction, workspace: FileWorkspace, file: StoredFile | None, *, size: int, limits: Limits
 ) -> None:
-    """Check that an upload does not exceed a quota (contract G35). Raises ConflictProblem: it exceeds one."""
+    """Check the quotas before an upload (contract G35). Raises ConflictProblem: the upload would exceed a quota."""
     if file is None and limits.files_per_workspace:
         row = reader.one(_SQL["count_files"], {"workspace": workspace.number})
         if row and row[0] >= limits.files_per_workspace:
@@ -117,7 +117,7 @@ def insert_file(tx: Transaction, call: Call, workspace: FileWorkspace, new: NewU
 
 
 def add_version(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> tuple[StoredFile, int]:
-    """Insert a version and make it the current one. Return the file afterwards, and the version's number."""
+    """Insert a version, which becomes the current version. Return the file afterwards, and the version's number."""
     stamped = {"file_name": content.file_name, "content_type": content.content_type, **call.authorship}
     (ordinal,) = tx.existing(_SQL["next_version"], {"number": file.number, **stamped})
     values = {

@@ -23,10 +23,10 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 class TableFiles:
-    """Reads table files, one workbook at a time. A child process has the limits of conversions, but less time."""
+    """Reads table files, one workbook at a time. A workbook is read in a process with conversion limits, but less time."""
 
     def __init__(self, folder: Path, settings: ConversionSettings) -> None:
-        """``folder``: where the bytes of a workbook are while it is read."""
+        """``folder``: the folder for the bytes of a workbook while the workbook is read."""
         self._folder = folder
         self._turn = asyncio.Semaphore(1)
         self._settings = dataclasses.replace(
@@ -37,10 +37,10 @@ class TableFiles:
         )
 
     async def read(self, name: str, content: bytes) -> TableFile:
-        """Return the text of a table: a CSV file decoded, or the first sheet of a workbook, separated by tabs.
+        """Return the text of a table: a decoded CSV file, or the first sheet of a workbook, separated by tabs.
 
         Raises:
-            Invalid: it is neither.
+            Invalid: the content is neither text nor a readable workbook.
         """
         ending = Path(name).suffix.lower()
         if ending.removeprefix(".") not in _SHEET_TEXT.endings:

@@ -67,7 +67,7 @@ class _Uploads:
     def offer_link(self, tx: Transaction, call: Call, new: NewUpload) -> Response:
         """Ask for an upload link.
 
-        Announces a file, or another version of a file. The link is valid once, and for some minutes.
+        Announces a file, or another version of a file. The link can be used once, within some minutes.
         201: Where to send the bytes.
         409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the file is used up.
         """
@@ -94,8 +94,8 @@ class _Uploads:
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
         """Send bytes to a link.
 
-        The body is the file, of any type. If it is compressed with gzip, it is stored uncompressed. No key is needed:
-        the link is signed.
+        The body is the file, of any type. If it is compressed with gzip, it is stored uncompressed. No key is needed,
+        because the link is signed.
         200: The bytes that arrived.
         403: `bad_upload_link`, `upload_link_expired`, `upload_link_revoked`, or the file is deleted.
         409: `upload_link_used`: bytes were sent to this link before.
@@ -107,7 +107,7 @@ class _Uploads:
         await self._require_live(upload)
 
         async with self._received(body, limit=upload.expected_size) as incoming:
-            await self._require_live(upload)  # again: the bytes may have taken hours
+            await self._require_live(upload)  # again, because receiving the bytes may have taken hours
             kept = await self._blobs.keep(incoming)
 
             def act(tx: Transaction) -> Response:
@@ -131,7 +131,7 @@ class _Uploads:
     def complete(self, tx: Transaction, call: Call, named: UploadCompletion) -> Response:
         """Complete an upload.
 
-        Makes the bytes that were sent to a link the file's current version.
+        The bytes that were sent to a link become the current version of the file.
         200: The file.
         409: `quota_exceeded`: the quota of the workspace or of the file is used up. `not_uploaded`: nothing was sent yet.
         422: `sha256_mismatch`, `size_mismatch`: other bytes were sent.
@@ -153,8 +153,8 @@ class _Uploads:
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
         """Upload a file.
 
-        A file, or another version of a file, in one request: the body is its bytes, of any type. If they are compressed with
-        gzip, they are stored uncompressed.
+        Uploads a file, or another version of a file, in one request. The body is the bytes of the file, of any type. Bytes that
+        are compressed with gzip are stored uncompressed.
         201: The file.
         409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the file is used up.
         422: `sha256_mismatch`: other bytes were sent.
@@ -194,7 +194,7 @@ class _Uploads:
 
 
 def _find_upload(reader: ReadTransaction, upload_id: str) -> StoredUpload:
-    """Return the upload of a link, or raise that its file was deleted, or that bytes were sent to the link before."""
+    """Return the upload of a link. Raises ForbiddenProblem: the file was deleted; ConflictProblem: the link was used."""
     upload = upload_store.find(reader, upload_id)
     if upload is None:
         raise ForbiddenProblem
@@ -286,7 +286,7 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
             success=Success(FileRecord, ("ETag", "Location"), status=201, links=_LINKS),
             query=(
                 OF_WORKSPACE,
-                Parameter("fileName", "Its name.", FileName().schema(limits), required=True),
+                Parameter("fileName", "The name of the file.", FileName().schema(limits), required=True),
                 Parameter(
                     "contentType",
                     "The type of the file; by default the type in the header.",

@@ -15,7 +15,7 @@ _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 def insert_upload(
     tx: Transaction, file: StoredFile, new: NewUpload, *, upload_id: str, expires_at: int, by: Principal
 ) -> None:
-    """Insert an upload with a link that is valid until ``expires_at``, in milliseconds since 1970, and as long as its key."""
+    """Insert an upload. Its link is valid until ``expires_at`` (milliseconds since 1970), and only as long as its key."""
     values = {
         "id": upload_id,
         "file_id": file.id,
@@ -56,9 +56,9 @@ def record_bytes(tx: Transaction, upload: StoredUpload, *, sha256: str, size: in
 def find_received(
     reader: ReadTransaction, file: StoredFile, *, upload_id: str | None, sha256: str | None
 ) -> StoredUpload:
-    """Return the upload to complete: the named one, else the newest one with received bytes.
+    """Return the upload to complete: the newest upload with received bytes, or the upload with this id.
 
-    The last upload is returned even if it is completed, so that completing it twice has no effect.
+    A completed upload is returned only if there is no other, so that a repeated completion has no effect.
 
     Raises:
         ConflictProblem: no bytes were received.

@@ -75,7 +75,7 @@ class StoredVersion(NamedTuple):
 
 
 class StoredUpload(NamedTuple):
-    """A row of an upload by link. ``key_id``: the key that requested the link. ``secret``: the digest of its secret."""
+    """A row of an upload by link. ``key_id``: the key that requested the link. ``secret``: the digest of the key's secret."""
 
     number: int
     id: str

@@ -1,7 +1,7 @@
 """The worker that converts files. Each process of the service runs one (contract C6).
 
-A commit that queues a conversion wakes the worker; a timer wakes it for conversions that are due later. It also looks
-periodically for conversions of a process that was killed, and for conversions that no process had capacity for.
+A commit that queues a conversion wakes the worker. A timer wakes the worker for conversions that are due later. The worker also
+looks periodically for conversions of killed processes, and for conversions that no process had capacity for.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _READ_BYTES = 262_144
 
 
 class ConversionWorker:
-    """Converts files while `run` runs. `stop` waits for the end of conversions in progress; cancellation releases them."""
+    """Converts files while `run` runs. After `stop`, conversions in progress end; cancellation releases them."""
 
     def __init__(self, store: Store, blobs: Blobs, *, settings: ConversionSettings, clock: Clock) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class ConversionWorker:
             event.set()
 
     async def _claim_due(self, now: int) -> ConversionClaim | None:
-        """Claim a conversion that is due at ``now``, if fewer than the maximum run."""
+        """Claim a conversion that is due at ``now``, if fewer than the maximum are in progress."""
         self._postponed = False
         if self._stopping or len(self._in_progress) >= self._settings.at_once:
             return None
@@ -140,11 +140,11 @@ class ConversionWorker:
             else:
                 log.info("conversion_stopped", reason="the lease or the file is gone")
         except Problem as problem:  # when the lease ends, the conversion is due again
-            log.warning("conversion_not_settled", reason=problem.detail)
+            log.warning("conversion_not_recorded", reason=problem.detail)
         except Exception:  # an error in the conversion of one file must not stop other conversions
-            log.exception("conversion_not_settled")
+            log.exception("conversion_not_recorded")
         finally:
-            # This runs even if the service stops now: it closes the database only after this.
+            # This runs even if the service stops now, because the service closes the database only afterwards.
             ending = asyncio.ensure_future(self._end(claimed, working, holding))
             try:
                 await asyncio.shield(ending)
@@ -171,7 +171,7 @@ class ConversionWorker:
             return await self._fail(claimed, "internal", problem.detail)
         except Exception:  # noqa: BLE001  a defect is a failed attempt of this file, which is tried again
             structlog.get_logger().exception("conversion_broke", file=claimed.file_id)
-            sentence = "Something failed in the service; its log has it."
+            sentence = "The service failed to convert the file; its log has details."
             return await self._fail(claimed, "internal", sentence)
 
     async def _attempt(self, claimed: ConversionClaim) -> str | None:
@@ -232,7 +232,7 @@ class ConversionWorker:
             wake.clear()
             await self._clock.wait(wake, due)
             now = self._clock.now()
-            # It is tried again at the next heartbeat; the lease is longer than the interval of heartbeats.
+            # A failed renewal is repeated at the next heartbeat; the lease is longer than the interval of heartbeats.
             with suppress(Problem):
                 if now >= due:
                     due = now + interval_ms

@@ -1,4 +1,4 @@
-"""The effects of changes of entries in their order, without the database. Performs no I/O."""
+"""The effects of changes on entries, computed in the order of the changes. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, Tally
 
 Effect: TypeAlias = Literal["created", "updated", "unchanged", "deleted", "stale", "absent"]
-"""``stale``: an older observation. ``absent``: the removal of an absent entry. Both change nothing."""
+"""``stale``: the entry has a newer observation. ``absent``: the removal of an absent entry. Both change nothing."""
 
 
 class _EntryNow(NamedTuple):
@@ -21,7 +21,7 @@ class _EntryNow(NamedTuple):
 
 
 def effects_of(changes: Sequence[Change], present: Mapping[str, StoredEntry]) -> Iterator[str]:
-    """Yield ``created``, ``updated``, ``unchanged`` or ``deleted`` for each change, applied in order to the present entries."""
+    """Yield the effect of each change, applied in order to ``present``: created, updated, unchanged or deleted."""
     states: dict[str, _EntryNow | None] = {key: _state_of(entry) for key, entry in present.items()}
     for change in changes:
         states[change.key], effect = _apply(change, states.get(change.key))
@@ -29,12 +29,10 @@ def effects_of(changes: Sequence[Change], present: Mapping[str, StoredEntry]) ->
 
 
 def least_of(changes: Sequence[Change], before: StoredEntry | None) -> tuple[list[Change], Tally]:
-    """Return the changes that replace all changes of a key: at most a removal and an upsert.
+    """Return at most a removal and an upsert that have the same result as all changes of a key, and the counts of all changes.
 
-    Also return the counts of all changes.
-
-    ``before`` is the present entry of the key, if there is one. Each further change of a key would need further statements.
-    Without the reduction, a body with one key 5 000 times would be 5 000 times as expensive as another body.
+    ``before`` is the present entry of the key, or None. Without this reduction, each change of the key would need separate
+    statements: a body with one key 5 000 times would be 5 000 times as expensive as a body with different keys.
     """
     state = _state_of(before) if before else None
     entry_id: str | None = None

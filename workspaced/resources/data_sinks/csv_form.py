@@ -1,8 +1,8 @@
 """CSV of entries (RFC 4180, UTF-8 without a byte order mark). Performs no I/O.
 
-Values are exactly as stored, also values that begin with ``=``, ``+``, ``-`` or ``@``. Users of a spreadsheet must import the
-columns as text, because a spreadsheet reads formulas even from quoted fields. A null value is an empty field; an empty value is
-a quoted empty field.
+Values are written exactly as stored, also values that begin with ``=``, ``+``, ``-`` or ``@``. Users of a spreadsheet must
+import the columns as text, because a spreadsheet reads formulas even from quoted fields. A null value is an empty field; an
+empty value is a quoted empty field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEADING: Final = b"key,value,dataType,createdAt,updatedAt,createdBy,updatedBy\r\
 
 
 def csv_parts(chunks: Iterable[list[Row]]) -> Iterator[bytes]:
-    """Yield the header line, then the lines of each chunk of rows in the order of `StoredEntry`."""
+    """Yield the header line, then the lines of each chunk. The columns of a row are in the order of `StoredEntry`."""
     yield HEADING
     for rows in chunks:
         yield "".join(map(_line, rows)).encode()

@@ -1,7 +1,4 @@
-"""Filters of a page of entries: by the beginning of the key, the type, the author, the time of the update, and the number.
-
-Performs no I/O.
-"""
+"""Filters of entries: key prefix, data type, author, update time and numeric value. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ from workspaced.http.description import Parameter
 from workspaced.settings.model import Limits
 
 _ALWAYS: Final = 2**62
-# A text that sorts after every key. It repeats the last code point so often that no key, limited by PostgreSQL's index, can
-# begin with it.
+# A text that sorts after every key. It repeats the last code point more often than a key can, because an index of PostgreSQL
+# limits the length of keys.
 AFTER_EVERY_KEY: Final = "\U0010ffff" * 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilters:
-    """The filters. An empty ``prefix`` and None mean no filter. Instants are milliseconds since 1970, ``until`` excluded."""
+    """The filters of a query. Empty ``prefix`` or None: no filter. Instants are milliseconds since 1970, ``until`` excluded."""
 
     prefix: str = ""
     data_type: str | None = None
@@ -42,12 +39,12 @@ class EntryFilters:
 
     @property
     def low(self) -> str:
-        """Return a text before the first key of the range, and after every key before it."""
+        """Return a text that sorts before all keys of the range, and after all smaller keys."""
         return before_prefix(self.prefix) if self.prefix else ""
 
     @property
     def high(self) -> str:
-        """Return a text after the last key of the range."""
+        """Return a text that sorts after all keys of the range, and before all larger keys."""
         return self.prefix + AFTER_EVERY_KEY
 
     @property
@@ -75,8 +72,8 @@ def filter_parameters(limits: Limits) -> tuple[Parameter, ...]:
         Parameter("updatedBy", "Only entries that this actor wrote last.", STRING),
         Parameter("updatedFrom", "Only entries that were updated at this instant or later.", TIMESTAMP),
         Parameter("updatedUntil", "Only entries that were updated before this instant.", TIMESTAMP),
-        Parameter("valueFrom", "Only entries with a number as the whole value, at least this one.", number),
-        Parameter("valueUntil", "Only entries with a number as the whole value, at most this one.", number),
+        Parameter("valueFrom", "Only entries with a value that is a number and at least this number.", number),
+        Parameter("valueUntil", "Only entries with a value that is a number and at most this number.", number),
     )
 
 
@@ -93,7 +90,7 @@ def read_filters(query: Mapping[str, str], limits: Limits) -> EntryFilters:
     """Return the filters of a query; an empty text is no filter.
 
     Raises:
-        Invalid: a value is out of its range.
+        Invalid: a filter is malformed or too long.
     """
     prefix = normalised(query.get("prefix", ""))
     if len(prefix) > limits.key_length:
@@ -110,7 +107,7 @@ def read_filters(query: Mapping[str, str], limits: Limits) -> EntryFilters:
 
 
 def _instant(query: Mapping[str, str], name: str) -> int | None:
-    """Return milliseconds, rounded up: the entries have whole milliseconds."""
+    """Return milliseconds since 1970, rounded up, because the times of entries are whole milliseconds."""
     text = query.get(name)
     if text is None:
         return None

@@ -1,7 +1,7 @@
-"""The groups that keys form by their dots and slashes: ``tank.`` of ``tank.mass`` and ``tank.volume``.
+"""Groups of keys with the same text up to a dot or slash: ``tank.`` for ``tank.mass`` and ``tank.volume``.
 
-A seek in the index of keys finds a group, and another seek finds the first key after it. So a page of groups costs the same in
-sinks of any size. Counts are exact up to a number of entries.
+A seek in the index of keys finds the first key of a group, and another seek finds the first key after the group. So the cost of
+a page does not depend on the size of the sink. Counts are exact only up to a limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class GroupPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryGroup:
-    """A group of at least two entries by its ``prefix``, or one ``entry``. ``exact`` False: there are more than ``count``."""
+    """A group of several entries with the same ``prefix``, or one ``entry``. ``exact`` False: there are more than ``count``."""
 
     prefix: str | None = None
     entry: StoredEntry | None = None
@@ -43,7 +43,7 @@ class EntryGroup:
 
     @property
     def position(self) -> GroupPosition:
-        """Return where the next group begins."""
+        """Return the position after this group or entry."""
         return GroupPosition(prefix=self.prefix or "", key=self.entry.key if self.entry else "")
 
 
@@ -52,7 +52,7 @@ def read_groups(
 ) -> tuple[list[EntryGroup], bool]:
     """Return up to ``take`` groups below a prefix in the order of keys, and whether there are more.
 
-    ``counted``: about how many entries are counted for a page. For each group, at least a thousand are counted.
+    ``counted``: about how many entries are counted for the page. The count of a group is exact up to at least 1,000.
     """
     groups: list[EntryGroup] = []
     at = after.text if after else before_prefix(prefix) if prefix else ""

@@ -3,11 +3,11 @@
 By default the response has all entries of a sink. ``take``, ``skip``, ``cursor``, ``sortedBy``, ``sortOrder`` and ``search``
 select a page. They are query parameters, because any path segment below a sink can be the key of an entry.
 
-The work for a page is bounded for sinks of any size. It reads an index from the cursor on, and examines at most
-`Limits.walked_rows` entries, for ``skip``, ``search`` and filters. A page of a search may therefore have fewer entries than
-``take``, or none, and still have a next page. Only ``key`` and ``createdAt`` have an index. Another order is rejected for larger
-sinks, unless ``prefix`` selects a small range of keys.
-A search of values also ends after `Limits.searched_characters`, because values differ much in length. It is never counted.
+The work for a page is limited, also in large sinks. A page reads an index from the cursor on. For ``skip``, ``search`` and
+filters, it examines at most `Limits.walked_rows` entries. A page of a search may therefore have fewer entries than ``take``, or
+none, and still have a next page. Only ``key`` and ``createdAt`` have an index. In a sink with more entries than the limit,
+other orders are rejected, unless ``prefix`` selects a small range of keys. A search of values also ends after
+`Limits.searched_characters` characters, because the lengths of values differ greatly. Its matches are never counted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FORMATS: Final = ("json", "csv")
 SEARCHED: Final = ("key", "value", "all")
 """The values of ``searchIn``: keys, values, or both."""
 _VALUES_STEP: Final = 2_000
-"""The most entries between two looks at the length of the values that were searched."""
+"""The maximum number of entries in one step of a search of values. After each step, the number of characters is checked."""
 _SQL = load_statements("workspaced.resources.data_sinks", "entry_pages.sql")
 _ALL = 2**62
 _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
@@ -52,9 +52,9 @@ _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The query of a page of entries. ``search``: ``given`` in NFC; empty: all entries. ``searched``: one of `SEARCHED`.
+    """The query for a page. ``given``: the search text as sent. ``search``: this text in NFC. ``searched``: one of `SEARCHED`.
 
-    ``walk``: the most entries to read; ``characters``: the most characters of values to read, if values are searched.
+    ``walk``: the maximum number of entries to examine. ``characters``: the maximum number of characters in a search of values.
     """
 
     page: Page
@@ -73,30 +73,30 @@ class Listing:
 
     @property
     def partial(self) -> bool:
-        """Whether the query selects a part of the entries, or another order."""
+        """Whether the query selects only some of the entries, or an order other than the default."""
         chosen = bool(self.search) or self.filters.given
         return self.page.paged or chosen or bool(self.page.sorted_by) or self.page.descending
 
     @property
     def order(self) -> str:
-        """The order of the statements, one of the values of `_ORDERS`."""
+        """The order in the names of the statements: one of the values of `_ORDERS`."""
         return _ORDERS[self.page.sorted_by]
 
     @property
     def direction(self) -> str:
-        """The direction of the statements: ``asc`` or ``desc``."""
+        """The direction in the names of the statements: ``asc`` or ``desc``."""
         return "desc" if self.page.descending else "asc"
 
     @property
     def pattern(self) -> str | None:
-        """The pattern of LIKE that matches the search text literally."""
+        """The LIKE pattern that matches the search text literally; None: no search."""
         return _pattern(self.search) if self.search else None
 
     @property
     def exact_pattern(self) -> str | None:
-        """The pattern of the unchanged search text, if it is not NFC.
+        """The LIKE pattern of the search text as sent; None if this text is in NFC.
 
-        It is for values, which are stored as they were sent, unlike keys.
+        It is needed for values, which are stored as sent. Keys are stored in NFC.
         """
         return _pattern(self.given) if self.given != self.search else None
 
@@ -110,9 +110,9 @@ def _pattern(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPage:
-    """A page of entries; rows are in the order of `StoredEntry`. ``total`` None: not counted.
+    """A page of entries. The columns of ``rows`` are in the order of `StoredEntry`. ``total`` None: not counted.
 
-    ``records`` is an upper bound of the number of rows.
+    ``records``: an upper bound of the number of rows. ``next``: the cursor of the next page; empty: this is the last page.
     """
 
     rows: Iterator[list[Row]]
@@ -122,7 +122,7 @@ class EntryPage:
 
 
 def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
-    """Return the page that the query asks for. Raises Invalid: a value is out of its range."""
+    """Return the page that the query asks for. Raises Invalid: a parameter is invalid."""
     page = read_page(query, longest=limits.page_length, sortable=SORTABLE, walk=limits.walked_rows)
     given = query.get("search", "")
     search = normalised(given)
@@ -143,7 +143,7 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
         searched=searched,
         filters=filters,
         form=form,
-        # The comparison of a number takes about as long as everything else for an entry.
+        # Comparing the number of an entry takes about as long as all other work for the entry.
         walk=max(limits.walked_rows // 2, 1) if is_ranged else limits.walked_rows,
         characters=limits.searched_characters,
     )
@@ -153,7 +153,7 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
     """Read a page; without ``take``, every entry from the cursor on.
 
     Raises:
-        Invalid: the cursor belongs to another order, or the sink has too many entries for the order.
+        Invalid: the cursor belongs to another order, or the order is not possible for this sink or this search.
     """
     page = listing.page
     values = _values(reader, sink, listing)
@@ -186,14 +186,14 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
 
 
 def _range_size(reader: ReadTransaction, sink: StoredSink, listing: Listing, values: Mapping[str, object]) -> int:
-    """Return the number of entries with the prefix, counted up to ``walk`` + 1."""
+    """Return an upper bound of the number of entries with the prefix. They are counted only up to ``walk`` + 1."""
     if not listing.filters.prefix or sink.entry_count <= listing.walk:
         return sink.entry_count
     return int(reader.existing(_SQL["count_range"], {**values, "walk": listing.walk + 1})[0])
 
 
 def _suffix(listing: Listing) -> str:
-    """Return the end of the name of the statement that examines entries in the order of an index; empty: a plain page."""
+    """Return the suffix of the name of a statement that examines entries in the order of an index; empty: a plain page."""
     if listing.order not in _INDEXED:
         return ""
     if listing.filters.given or listing.has_values:
@@ -204,7 +204,7 @@ def _suffix(listing: Listing) -> str:
 def _search(
     reader: ReadTransaction, listing: Listing, searched: str, values: Mapping[str, object]
 ) -> Walked[int | str]:
-    """Return the result of the statement ``searched``. A search of values also ends by the characters that it examined."""
+    """Return the result of the statement ``searched``. A search of values also ends at the limit of characters."""
     name = f"{listing.order}_{listing.direction}"
     characters = 0
 
@@ -223,7 +223,7 @@ def _search(
         characters += int(row[2])
         return row[0]  # type: ignore[no-any-return]  # a number or a key
 
-    start: int | str = values["after"]  # type: ignore[assignment]  # as `_values` makes it
+    start: int | str = values["after"]  # type: ignore[assignment]  # `_values` sets it
     return walk(
         start,
         take=listing.page.take or 0,
@@ -249,7 +249,7 @@ def _count(reader: ReadTransaction, listing: Listing, values: Mapping[str, objec
 
 
 def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict[str, object]:
-    """Return the parameters of every statement of the order, except ``take`` and ``walk``."""
+    """Return the parameters of all statements for the order, except ``take`` and ``walk``."""
     page = listing.page
     values: dict[str, object] = {
         "sink": sink.number,
@@ -300,7 +300,7 @@ def _texts(position: tuple[str, ...], count: int) -> tuple[str, ...]:
 def _cursor(reader: ReadTransaction, listing: Listing, values: Mapping[str, Any], row: Row) -> str:
     """Return the cursor of the page that begins after an entry.
 
-    No index finds a position in an order by a computed value. So its cursor has the number of entries before the page.
+    In the orders by natural key, value, data type and author, the cursor is the number of entries before the page.
     """
     entry = StoredEntry._make(row)
     if listing.order == "updated":
@@ -311,7 +311,7 @@ def _cursor(reader: ReadTransaction, listing: Listing, values: Mapping[str, Any]
 
 
 def _cursor_at(reader: ReadTransaction, listing: Listing, position: int | str) -> str:
-    """Return the cursor after a number or a key. Numbers are encoded as in ids, which hides their order."""
+    """Return the cursor after a number or a key. A number is encoded as in the ids of entries, which hides its size."""
     if isinstance(position, int):
         position = id_digits(position, id_offset=read_id_offset(reader))
     return listing.page.cursor_after(position)

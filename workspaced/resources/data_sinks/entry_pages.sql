@@ -1,7 +1,7 @@
--- Pages of a sink's entries; columns in the order of values.StoredEntry. Every page reads an index from :after on.
--- The order of creation is the order of the numbers. Keys compare with :pattern by their lower-case form, of ASCII letters only,
--- so that every database finds the same ones. With a search, a page passes over :walk entries at the most.
--- NULLS FIRST and LAST are SQLite's own order; PostgreSQL knows by them which index is meant.
+-- Pages of a sink's entries; columns are in the order of values.StoredEntry. A page in an indexed order begins after :after.
+-- The order of creation is the order of the numbers. lower() changes only ASCII letters, so both databases find the same rows.
+-- A page of a search examines at most :walk entries.
+-- NULLS FIRST and NULLS LAST are the default order of SQLite. PostgreSQL needs them to use the right index.
 
 -- name: columns
 number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
@@ -11,7 +11,7 @@ number, id, key, value, data_type, observed_at, version, created_at, updated_at,
 SELECT count(*) FROM data_sink_entry WHERE sink = :sink AND lower(key) LIKE :pattern ESCAPE '\'
 
 -- name: filter_matches
--- The search, of keys if :keys is 1 and of values if :texts is 1, and the filters. Keys are between :low and :high, both excluded.
+-- The search (of keys if :keys is 1, of values if :texts is 1) and the filters. Keys are between :low and :high, both excluded.
 (CAST(:pattern AS TEXT) IS NULL
      OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
      OR (:texts = 1 AND (lower(value) LIKE :pattern ESCAPE '\'
@@ -51,7 +51,7 @@ WHERE {filter_matches}
 ORDER BY key{| DESC} LIMIT :take OFFSET :skip
 
 -- name: natural_asc
--- No index has this order and the next ones: they are for ranges of bounded size only, as updated_asc is.
+-- No index has this order, nor the orders by value, type and author. So they are for ranges of bounded size only.
 SELECT {columns}
 FROM data_sink_entry
 WHERE number IN (SELECT number FROM data_sink_entry WHERE sink = :sink AND {filter_matches}
@@ -107,7 +107,7 @@ WHERE e.number = walked.number AND lower(walked.key) LIKE :pattern ESCAPE '\'
 ORDER BY walked.key{| DESC} LIMIT :take OFFSET :skip
 
 -- name: created_asc_span
--- Where a walk of :walk entries ends, the number of them, and the characters of their values.
+-- Of the next :walk entries: the last position, the count, and the number of characters in the values.
 SELECT {max|min}(number), count(*), coalesce(sum(length(value)), 0)
 FROM (SELECT number, value FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :walk) AS walked
 
@@ -117,7 +117,7 @@ FROM (SELECT key, value FROM data_sink_entry
       WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT :walk) AS walked
 
 -- name: created_asc_end
--- Where a walk of :walk + 1 entries ends; nothing where the entries end before.
+-- The position of entry :walk + 1 after :after; no row if there are fewer entries.
 SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT 1 OFFSET :walk
 
 -- name: key_asc_end
@@ -125,8 +125,8 @@ SELECT key FROM data_sink_entry
 WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT 1 OFFSET :walk
 
 -- name: updated_asc
--- No index has this order, since each update would move a row of it: so it is for sinks of bounded size only. Only numbers
--- are sorted, and the rows are looked up for the page alone.
+-- No index has this order, because each update would move a row of the index. So it is for sinks of bounded size only.
+-- The inner query sorts only numbers; whole rows are read only for the page.
 SELECT {columns}
 FROM data_sink_entry
 WHERE number IN (

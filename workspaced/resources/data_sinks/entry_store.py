@@ -34,10 +34,10 @@ def find_entry(reader: ReadTransaction, sink: StoredSink, key: str) -> StoredEnt
 
 
 def get_entry(reader: ReadTransaction, sink: StoredSink, segment: str) -> StoredEntry:
-    """Return the entry that a path segment names by its key or, if there is none, by its id (contract S7).
+    """Return the entry with this path segment as its key or, if no entry has this key, as its id (contract S7).
 
     Raises:
-        NotFoundProblem: there is none.
+        NotFoundProblem: no entry has this key or id.
     """
     found = find_entry(reader, sink, segment)
     entry_id = None if found else as_uuid(segment)
@@ -56,7 +56,7 @@ def read_id_offset(reader: ReadTransaction) -> int:
 
 
 def owner_of_id(reader: ReadTransaction, entry_id: str) -> Row | None:
-    """Return number, sink number and key of the entry with this id, and whether its sink is deleted."""
+    """Return the entry with this id as (number, sink number, key, whether the sink is deleted), or None."""
     number = row_number(entry_id, id_offset=read_id_offset(reader))
     return reader.one(_SQL["find_entry_number_by_id"], {"id": entry_id, "number": number})
 
@@ -71,18 +71,18 @@ def is_id_in_use(tx: Transaction, entry_id: str) -> bool:
 
 
 def entry_chunks(reader: ReadTransaction, sink: StoredSink) -> Iterator[list[Row]]:
-    """Return every entry in the order of creation; rows are in the order of `StoredEntry`."""
+    """Return all entries in the order of creation, in chunks. The columns of a row are in the order of `StoredEntry`."""
     return reader.chunks(_SQL["list_entries"], {"sink": sink.number}, CHUNK_ROWS)
 
 
 def take_numbers(tx: Transaction, count: int) -> tuple[int, int]:
-    """Take numbers for ``count`` entries. Return the number before the first, and the id offset."""
+    """Reserve numbers for ``count`` entries. Return the number before the first reserved number, and the id offset."""
     row = tx.existing(_SQL["take_numbers"], {"count": count})
     return row[0] - count, row[1]
 
 
 def touch_sink(tx: Transaction, call: Call, sink: StoredSink, *, added: int) -> None:
-    """Update the sink after a write to its entries; ``added`` is the change of their number."""
+    """Update the row of a sink after a write to its entries. ``added``: the change of the entry count."""
     tx.later(_SQL["touch_sink"], {"number": sink.number, "added": added, **call.authorship})
     tx.notify(SINKS)
 
@@ -116,7 +116,7 @@ def upsert_entry(
 ) -> StoredEntry:
     """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
 
-    The origin of the change is the row in ``origin``.
+    ``origin``: the origin of the value, without the row. The row is ``change.origin``.
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.
@@ -160,7 +160,7 @@ def upsert_entry(
 def update_entry(
     tx: Transaction, call: Call, sink: StoredSink, entry: StoredEntry, changes: Mapping[str, str | None]
 ) -> StoredEntry:
-    """Write the given members; without any, nothing changes (contract S11).
+    """Write the members in ``changes``, and return the entry. Without members, nothing is written (contract S11).
 
     Raises:
         UnprocessableProblem: the sink protects the entry.
@@ -176,7 +176,7 @@ def update_entry(
 
 
 def delete_entry(tx: Transaction, call: Call, sink: StoredSink, entry: StoredEntry) -> None:
-    """Delete an entry. Raises UnprocessableProblem: the sink protects it."""
+    """Delete an entry. Raises UnprocessableProblem: the sink protects the entry."""
     _require_unprotected(tx, sink, Change(entry.key, None, None, None, None, remove=True), entry)
     tx.later(_SQL["delete_entry"], {"number": entry.number})
     touch_sink(tx, call, sink, added=-1)

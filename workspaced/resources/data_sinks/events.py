@@ -26,7 +26,7 @@ def record_sink(
 ) -> None:
     """Record and emit the change of a sink; a sink that was not written causes neither a row nor an event.
 
-    ``body``: the JSON of a new sink with its entries, which have no events of their own (contract S14).
+    ``body``: the JSON of a new sink with its entries. These entries cause no separate events (contract S14).
     """
     sink = after or before
     if sink is None or (before and after and before.version == after.version):
@@ -67,12 +67,11 @@ def record_entries(
     origins: Sequence[str],
     has_subscribers: Callable[[], object],
 ) -> None:
-    """Record and emit changes of entries of a sink, at least one.
+    """Record and emit changes of entries of a sink.
 
-    An ignored change causes neither a row nor an event (contract M5, M6).
-
-    A write of equal values has an audit row, but no event and no row in the history. ``origins``: the phrase about where each
-    written value comes from. ``has_subscribers``: the result of `ask_subscribers`.
+    ``states``: at least one change. ``origins``: the phrase about the origin of each written value. ``has_subscribers``: the
+    result of `ask_subscribers`. An ignored change causes neither a row nor an event (contract M5, M6). A write of equal values
+    causes an audit row, but no event and no row in the history.
     """
     emits = has_subscribers()
     events: list[tuple[Call, DomainEvent]] = []
@@ -86,7 +85,7 @@ def record_entries(
         if emits:
             events += [(call, event) for event in _entry_events(sink, before, after)]
     record_states(tx, sink, states)
-    emit_each(tx, sink.workspace_id, events)  # at the end, because the workspace's sequence is locked from here on
+    emit_each(tx, sink.workspace_id, events)  # last, because it locks the workspace's sequence until the commit
 
 
 def record_bulk(
@@ -107,10 +106,7 @@ def record_bulk(
 
 @contextmanager
 def emit_entry_changes(tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]) -> Iterator[None]:
-    """Emit one event for each key, sorted, that the changes in the block changed.
-
-    Without a subscriber, the entries are not read.
-    """
+    """Emit the events of the entries that the ``with`` block changes, sorted by key. Without a subscriber, no entry is read."""
     if not is_subscribed(
         tx, call, sink.workspace_id, *(f"{_ENTRY}.{verb}" for verb in ("created", "updated", "deleted"))
     ):

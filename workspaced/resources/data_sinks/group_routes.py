@@ -29,9 +29,9 @@ TAKE: Final = 100
 
 
 class EntryGroupRecord(msgspec.Struct, rename="camel", kw_only=True):
-    """A group of entries by the beginning of their keys, or one entry."""
+    """A group of entries with the same beginning of their keys, or one entry."""
 
-    prefix: Annotated[str | None, Meta(description="Ends with a dot or a slash; null: the row is an entry.")]
+    prefix: Annotated[str | None, Meta(description="Ends with a dot or a slash; null: this is a single entry.")]
     count: Count
     is_exact: Annotated[bool, Meta(description="false: the group has more entries than `count`.")]
     entry: DataSinkEntryRecord | None
@@ -40,7 +40,8 @@ class EntryGroupRecord(msgspec.Struct, rename="camel", kw_only=True):
 async def list_groups(call: Call) -> Response:
     """List the groups of keys.
 
-    Keys below `prefix`, folded at their next `.` or `/`, in the order of keys. A group of one entry is that entry.
+    The keys that begin with `prefix`, grouped by their text up to the next `.` or `/`, in the order of keys. A group of one
+    entry is returned as this entry.
     200: The groups and entries.
     """
     page = read_page({"take": str(TAKE), **call.query}, longest=call.settings.limits.page_length, sortable=frozenset())

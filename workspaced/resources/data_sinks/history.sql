@@ -15,7 +15,7 @@ SET history_changes = :changes, history_days = :days, version = version + 1,
 WHERE number = :sink
 
 -- name: last_changes
--- Of each key of a JSON list.
+-- The time of the last change of each key in the JSON list :keys; 0: the key has no change.
 SELECT numbers.value, coalesce((SELECT at FROM entry_change WHERE sink = :sink AND key = numbers.value ORDER BY at DESC LIMIT 1), 0)
 FROM json_each(:keys) AS numbers
 
@@ -24,15 +24,15 @@ INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id
                           old_origin) VALUES
 
 -- name: changes_of_key
--- The newest first, from a change on. The value after a change is in the row before it.
+-- The changes from (:at, :number) on, the newest first. The value after a change is the old value in the preceding row.
 SELECT number, at, old_value, old_data_type, known_from, actor, key_id, client_id, request_id, operation, old_origin
 FROM entry_change
 WHERE sink = :sink AND key = :key AND number > :after AND (at, number) <= (:at, :number)
 ORDER BY at DESC, number DESC LIMIT :take
 
 -- name: differences
--- Of at most :walk changes after a position and up to :until: the first changes of their keys after :since, if the value then
--- differs from the value at :until. Both values are those before the first change after the instant, or the present ones.
+-- Examine at most :walk changes after (:at, :number), up to :until. Return the first change of a key after :since if the values
+-- at :since and :until differ or are unknown. The value at an instant is the old value of the next change or the present value.
 SELECT c.at, c.number, c.key, c.old_value, c.old_data_type, c.known_from,
        CASE WHEN g.number IS NULL THEN e.value ELSE g.old_value END,
        CASE WHEN g.number IS NULL THEN e.data_type ELSE g.old_data_type END, g.known_from
@@ -53,13 +53,13 @@ WHERE c.number = (SELECT f.number FROM entry_change f
 ORDER BY c.at, c.number LIMIT :take
 
 -- name: differences_end
--- Where a walk of :walk + 1 changes ends; nothing if they end before.
+-- The position of change :walk + 1 after (:at, :number); no row if there are fewer changes.
 SELECT at, number FROM entry_change
 WHERE sink = :sink AND at <= :until AND (at, number) > (:at, :number)
 ORDER BY at, number LIMIT 1 OFFSET :walk
 
 -- name: unknown_keys
--- Keys without a change between the instants, with older changes that were dropped later than :since.
+-- Keys with unknown values: the oldest kept change is after :until, and the last dropped change (known_from) is after :since.
 SELECT key FROM entry_change
 WHERE sink = :sink AND known_from > :since AND at > :until AND number > :after ORDER BY known_from LIMIT :most
 
@@ -77,7 +77,7 @@ DELETE FROM entry_change
 WHERE number IN (SELECT number FROM entry_change WHERE sink = :sink AND at < :before ORDER BY at LIMIT :most)
 
 -- name: drop_stale
--- Changes of an earlier recording, which are the oldest of the sink.
+-- Changes of an earlier recording. These are the oldest changes of the sink.
 DELETE FROM entry_change
 WHERE number IN (SELECT number FROM entry_change WHERE sink = :sink AND at <= :begun AND number <= :after
                  ORDER BY at LIMIT :most)
@@ -90,13 +90,13 @@ SELECT coalesce((SELECT max(number) FROM entry_change), 0), changes_pruned_to FR
 SELECT 1
 
 -- name: changed_sinks
--- The sinks of the next changes, and the number of the last one.
+-- The sinks of the next :most changes; for each sink, the number of the last of these changes.
 SELECT c.sink, s.history_changes, max(c.number)
 FROM (SELECT number, sink FROM entry_change WHERE number > :pruned_to ORDER BY number LIMIT :most) AS c
 LEFT JOIN data_sink s ON s.number = c.sink GROUP BY c.sink, s.history_changes
 
 -- name: drop_excess
--- Up to :most of the oldest changes of the keys that changed after :pruned_to and up to :to, beyond the :kept newest of each.
+-- Drop up to :most changes of keys that changed after :pruned_to and up to :to. The :kept newest changes of each key stay.
 DELETE FROM entry_change
 WHERE number IN (
     SELECT o.number
@@ -111,7 +111,7 @@ WHERE number IN (
 RETURNING key, at
 
 -- name: cut
--- The oldest change that is left of a key: its old value was set by the last change that was dropped.
+-- Mark the oldest kept change of a key: its old value was set by the last dropped change, at :known_from.
 UPDATE entry_change SET known_from = :known_from
 WHERE number = (SELECT number FROM entry_change WHERE sink = :sink AND key = :key ORDER BY at, number LIMIT 1)
 

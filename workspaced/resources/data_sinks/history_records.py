@@ -1,4 +1,4 @@
-"""Records of the history of entries, the body that configures it, and the instants of a comparison."""
+"""Records of the history of entries, the body with its settings, and the instants of a comparison."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DataSinkHistoryRecord(msgspec.Struct, rename="camel"):
 
 
 class EntryChangeRecord(msgspec.Struct, rename="camel", kw_only=True):
-    """A change of an entry, with its request. Before or after it is null if the key had no entry."""
+    """A change of an entry, with the request. `before` or `after` is null if the key had no entry at that time."""
 
     id: str
     time: Timestamp
@@ -82,7 +82,7 @@ class DataSinkComparisonRecord(msgspec.Struct, rename="camel", kw_only=True):
     differences: list[EntryDifferenceRecord]
     unknown_keys: Annotated[
         list[str],
-        Meta(description="On the first page: keys that differ, but all changes between the instants were dropped."),
+        Meta(description="On the first page: keys that may differ; their changes between the instants were dropped."),
     ]
 
 
@@ -98,7 +98,7 @@ def history_record(sink: StoredSink, default: HistorySettings) -> DataSinkHistor
 def change_records(
     changes: Sequence[StoredChange], after: EntryStateRecord | None, origins: StoredOrigins | None
 ) -> list[EntryChangeRecord]:
-    """Return the records of changes of one entry, the newest first; ``after``: the value after the newest.
+    """Return the records of changes of one entry, the newest first. ``after``: the value after the newest change.
 
     ``origins`` None: without the origins of the values.
     """
@@ -142,7 +142,7 @@ def difference_record(found: StoredDifference, moments: Moments) -> EntryDiffere
 def state_record(
     value: str | None, data_type: str | None, origin: int | None = None, origins: StoredOrigins | None = None
 ) -> EntryStateRecord | None:
-    """Return the record of a value; None if the data type is None: the key has no entry. ``origins``: as in `change_records`."""
+    """Return the record of a value; None if there is no data type, and so no entry. ``origins``: see `change_records`."""
     if data_type is None:
         return None
     return EntryStateRecord(value, data_type, UNSET if origins is None else origin_record(origin, origins))
@@ -160,10 +160,10 @@ class DataSinkHistoryChanges(Body):
 
 
 def read_moments(query: Mapping[str, str], *, now: int) -> Moments:
-    """Return the instants of a comparison: ``from``, and ``to``, which is now by default.
+    """Return the instants ``from`` and ``to`` of a comparison; the default of ``to`` is now.
 
     Raises:
-        Invalid: one of them is not a date-time with an offset, or ``from`` is not the earlier instant.
+        Invalid: an instant is not a date-time with an offset, or ``from`` is not before ``to``.
     """
     since = _instant(query, "from")
     until = min(_instant(query, "to"), now) if "to" in query else now

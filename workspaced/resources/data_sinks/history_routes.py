@@ -40,9 +40,9 @@ _ONE: Final = "/v1/workspace/{workspace}/data-sink-history/{sink}"
 
 
 async def get_history(call: Call) -> Response:
-    """Get what is kept.
+    """Get the history settings.
 
-    How much of the history of a sink is kept, and from when on it is known.
+    How much of the history of a sink is kept, and the time from which all changes are known.
     200: The settings.
     """
     sink = await call.store.read_brief(lambda reader: store.get_sink(reader, call.workspace_id, read_sink_name(call)))
@@ -50,7 +50,7 @@ async def get_history(call: Call) -> Response:
 
 
 def update_history(tx: Transaction, call: Call, wanted: DataSinkHistoryChanges) -> Response:
-    """Change what is kept.
+    """Change the history settings.
 
     Only the given members change; null: the default of the service. With 0 changes the history ends, and is dropped.
     200: The settings.
@@ -72,7 +72,7 @@ async def list_changes(call: Call) -> Response:
 
     The kept changes of an entry, the newest first, also of a deleted entry.
     200: The changes.
-    404: `entry_not_found`: no entry has the key, and no change of it is kept.
+    404: `entry_not_found`: no entry has this key, and no change of this key is kept.
     """
     page, take, newest = _page(call)
     key = call.names["key"]
@@ -80,7 +80,7 @@ async def list_changes(call: Call) -> Response:
 
     def find(reader: ReadTransaction) -> tuple[list[EntryChangeRecord], str]:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
-        # The row after which the page begins has the value after the first change of the page.
+        # The row of the cursor precedes the page. It has the value after the first change of the page.
         rows = history_store.changes_of(reader, sink, key, newest=newest, take=take + 2)
         entry = entry_store.find_entry(reader, sink, key)
         named = [*(row.old_origin for row in rows), entry.origin if entry else None]
@@ -94,7 +94,7 @@ async def list_changes(call: Call) -> Response:
         elif rows and (rows[0].at, rows[0].number) == newest:
             after = state_record(rows[0].old_value, rows[0].old_data_type, rows[0].old_origin, origins)
             del rows[0]
-        else:  # dropped meanwhile, together with all older ones
+        else:  # the change of the cursor was dropped, together with all older changes
             return [], ""
         records = change_records(rows[:take], after, origins)
         if len(rows) <= take:
@@ -110,8 +110,8 @@ async def list_changes(call: Call) -> Response:
 async def compare(call: Call) -> Response:
     """Compare two moments.
 
-    Keys with another value at the second instant, in the order of their first change after the earlier one. A page
-    examines at most $compared_changes changes: it may have fewer than `take` keys, or none, and still a Link rel=next.
+    Keys with different values at the two instants, in the order of their first change after the earlier instant. A page
+    examines at most $compared_changes changes. It may have fewer than `take` keys, or none, and still have a Link rel=next.
     200: The differences.
     """
     moments = read_moments(call.query, now=call.now)
@@ -173,7 +173,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
 
 
 def _page(call: Call) -> tuple[Page, int, ChangePosition | None]:
-    """Return the page that the query asks for, its length, and the change after which it begins; raise Invalid for a skip."""
+    """Return the page of the query, its length, and the change after which it begins. Raises Invalid: there is a ``skip``."""
     query = {"take": str(TAKE), **call.query}
     page = read_page(query, longest=call.settings.limits.page_length, sortable=frozenset())
     if page.skip:

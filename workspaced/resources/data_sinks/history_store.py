@@ -1,12 +1,12 @@
 """The history of entries in the database: one row for each change, written in the transaction of the change.
 
-A row has the value before the change. The value at an instant is therefore the value before the first later change or, without
-one, the present value. Only values and data types have a history: a write of equal values is no change.
+A row has the value before the change. The value at an instant is therefore the value before the first later change. If there is
+no later change, it is the present value. Only values and data types have a history: a write of equal values is no change.
 
 A sink keeps ``history_changes`` changes of each entry for ``history_days`` days; without settings, the defaults of the service
-apply. Dropping begins with the oldest change of an entry, so the rest has no gaps. ``history_from`` is the instant from which
-all changes of a sink are known. If changes were dropped because an entry has too many, this is noted at
-the entry's oldest row.
+apply. The oldest changes of an entry are dropped first, so the kept changes have no gaps. ``history_from``: later changes of
+the sink are known, except changes that were dropped because an entry had too many. If such changes were dropped, ``known_from``
+in the entry's oldest row is the time of the last dropped change.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from workspaced.storage.store import Store
 _SQL = load_statements("workspaced.resources.data_sinks", "history.sql")
 _AT_ONCE = 1_000
 UNKNOWN_KEYS: Final = 100
-"""The most keys with an unknown past that a comparison names."""
+"""The maximum number of keys with unknown values in a comparison."""
 _END: Final = 2**62
 _DAY_MS: Final = 86_400_000
 
 
 class StoredChange(NamedTuple):
-    """A change of an entry, in the order of the columns. ``old_data_type`` None: the key had no entry before."""
+    """A change of an entry; the fields are in the order of the columns. ``old_data_type`` None: the key had no entry before."""
 
     number: int
     at: int
@@ -58,9 +58,9 @@ class ChangePosition(NamedTuple):
 
 
 class StoredDifference(NamedTuple):
-    """A key that differs between two instants, and its position. A data type of None: the key had no entry.
+    """A key with different values at two instants, and the position of its first change. A data type of None: no entry.
 
-    A value was set at ``old_from`` or ``new_from``; None: before the history began.
+    ``old_from``, ``new_from``: the value is known only from this instant on, because earlier changes were dropped; else None.
     """
 
     at: int
@@ -83,7 +83,7 @@ class Moments:
 
 
 EntryState: TypeAlias = tuple[Call, StoredEntry | None, StoredEntry | None]
-"""The request of a change, and the entry before and after it."""
+"""The request of a change, the entry before the change, and the entry after it."""
 
 
 def policy_of(sink: StoredSink, default: HistorySettings) -> HistorySettings:
@@ -92,7 +92,7 @@ def policy_of(sink: StoredSink, default: HistorySettings) -> HistorySettings:
 
 
 def open_history(tx: Transaction, call: Call, sink: StoredSink) -> bool:
-    """Prepare to record changes of a sink. Return whether it has a history; begin or end it if the settings say so."""
+    """Begin or end the history of a sink if its settings require this. Return whether the sink has a history."""
     kept = policy_of(sink, call.settings.history).changes > 0
     if kept and sink.history_from is None:
         tx.later(_SQL["start"], {"sink": sink.number, "now": call.now})
@@ -104,9 +104,9 @@ def open_history(tx: Transaction, call: Call, sink: StoredSink) -> bool:
 
 
 def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState]) -> None:
-    """Record the changes of single entries of a sink, in their order. States without a change are left out.
+    """Record changes of entries of a sink, in the order of ``states``. States without a change cause no row.
 
-    Not deferred, because the rows of a key must be in the order of its changes.
+    The insertion is not deferred, because the rows of a key must be in the order of its changes.
     """
     if not open_history(tx, states[0][0], sink):
         return
@@ -125,7 +125,7 @@ def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState
 
 
 def columns_of(call: Call) -> dict[str, str]:
-    """Return the columns of the request that makes a change, in their order."""
+    """Return the columns about the request that makes a change, in the order of the table."""
     return {
         "actor": call.actor,
         "key_id": call.key_id,
@@ -136,7 +136,7 @@ def columns_of(call: Call) -> dict[str, str]:
 
 
 def configure(tx: Transaction, call: Call, sink: StoredSink, *, changes: int | None, days: int | None) -> None:
-    """Set how much history a sink keeps; None: the default of the service. The history begins or ends now."""
+    """Set how much history a sink keeps; None: the default of the service. If necessary, the history begins or ends at once."""
     values = {"sink": sink.number, "changes": changes, "days": days, "now": call.now, "actor": call.actor}
     tx.run(_SQL["configure"], values)
     open_history(tx, call, sink._replace(history_changes=changes, history_days=days))
@@ -158,7 +158,7 @@ def differences(
 ) -> Walked[ChangePosition]:
     """Return up to ``take`` keys that differ between two instants, in the order of their first change.
 
-    At most ``most`` changes are examined, so a page may have fewer keys, and there may still be a next page.
+    At most ``most`` changes are examined, so a page with fewer than ``take`` keys may still have a next page.
     """
     values = {
         "sink": sink.number,
@@ -186,7 +186,7 @@ def differences(
 
 
 def unknown_keys(reader: ReadTransaction, sink: StoredSink, moments: Moments) -> list[str]:
-    """Return the first keys with changes between the instants that were all dropped."""
+    """Return up to `UNKNOWN_KEYS` keys with unknown values, because their changes between the instants were dropped."""
     values = {
         "sink": sink.number,
         "after": sink.history_after,
@@ -198,13 +198,13 @@ def unknown_keys(reader: ReadTransaction, sink: StoredSink, moments: Moments) ->
 
 
 def has_excess(reader: ReadTransaction) -> bool:
-    """Whether enough changes were recorded since the last pruning to look for entries with too many."""
+    """Whether enough changes were recorded since the last pruning, so that `drop_excess` should run."""
     last, pruned_to = _last_change(reader)
     return last - pruned_to >= _AT_ONCE
 
 
 def drop_excess(tx: Transaction, most: int, *, default: HistorySettings) -> int:
-    """Drop changes of entries with too many changes, examining about ``most`` new changes. Return the work; 0: none left."""
+    """Examine up to ``most`` new changes, and drop excess changes of their entries. Return ``most``; 0: nothing to do."""
     if tx.one(_SQL["queue_for_pruning"]) is None:
         return 0
     pruned_to = _last_change(tx)[1]
@@ -223,14 +223,14 @@ def drop_excess(tx: Transaction, most: int, *, default: HistorySettings) -> int:
         for key, at in newest.items():
             tx.run(_SQL["cut"], {"sink": sink, "key": key, "known_from": at})
         left -= len(dropped)
-        if not left:  # the next step begins with the same changes
+        if not left:  # the next call examines the same changes again
             return most
     tx.run(_SQL["note_pruning"], {"to": last})
     return most
 
 
 async def drop_old(store: Store, *, default: HistorySettings, now: int) -> int:
-    """Drop changes that are too old, or of an ended history, in bounded steps. Return how many."""
+    """Drop changes that are too old or belong to an ended history, in bounded steps. Return how many were dropped."""
     dropped, after = 0, 0
     while sink := await store.read(partial(_next_sink, after=after)):
         after = sink[0]

@@ -1,6 +1,4 @@
-"""The body of a mass update: the single form or the bulk form (contract M1, M3, M6, M8).
-
-This module performs no I/O.
+"""The body of a mass update: the single form or the bulk form (contract M1, M3, M6, M8). Performs no I/O.
 
 There are two readers. The full reader checks item by item and reports every mistake. The fast reader accepts only bodies
 without a mistake: it decodes typed items and checks all keys together, without a Python call for each item. Any other body
@@ -52,7 +50,7 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     origins: list[dict[str, Any]] = []
 
 
-# It takes a third of the time of ``Change(…)``, which is a Python function. A request has thousands of items.
+# This call takes a third of the time of ``Change(…)``, which is a Python function. A request may have thousands of items.
 _new_change: Callable[[tuple[object, ...]], Change] = partial(tuple.__new__, Change)
 _ITEM = msgspec.json.Decoder(_SingleItem)
 _ITEMS = msgspec.json.Decoder(list[_MassItem])
@@ -61,9 +59,10 @@ _ENVELOPED_ITEMS = msgspec.json.Decoder(_Envelope)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bulk:
-    """A bulk body; ``enveloped``: the body has the form ``{"entries": […]}``, and the response has it, too.
+    """A bulk body. ``enveloped``: the body has the form ``{"entries": […]}``, and so has the response.
 
-    ``changes`` has None for an invalid item; ``faults`` has its mistakes. The origins of changes are positions in ``origins``.
+    ``changes`` has None for an invalid item; ``faults`` has the mistakes of the item. The ``origin`` of a change contains a
+    position in ``origins``; see `origin_number`.
     """
 
     changes: Sequence[Change | None]
@@ -82,10 +81,10 @@ class Single(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_mass(body: bytes, limits: Limits, *, key: str | None) -> Single | Bulk:
-    """Read a mass body. ``key``: the key in the path, if the path ends with one instead of ``/mass``.
+    """Read a mass body. ``key``: the key at the end of the path; None: the path ends with ``/mass``.
 
     Raises:
-        Invalid: the body as a whole, or a single form, has mistakes. FieldErrors of items of the bulk form are in ``faults``.
+        Invalid: the body as a whole or its single entry has mistakes. Mistakes of bulk items are in `Bulk.faults` instead.
     """
     text = without_bom(body)
     if key is None and (found := _read_single_fast(text, limits) or _read_bulk_fast(text, limits)):
@@ -94,7 +93,7 @@ def read_mass(body: bytes, limits: Limits, *, key: str | None) -> Single | Bulk:
     if isinstance(value, dict) and "entries" not in value:
         return _read_single(value, limits, key)
     if key is not None:
-        raise Invalid.at("", "bulk_needs_mass", "Several entries can be sent to the path that ends with /mass only.")
+        raise Invalid.at("", "bulk_needs_mass", "Only the path that ends with /mass accepts several entries.")
     return _read_bulk(value, limits)
 
 
@@ -154,7 +153,7 @@ def _read_bulk_fast(text: bytes, limits: Limits) -> Bulk | None:
 def _read_origins(
     given: object, entries: int, limits: Limits
 ) -> tuple[Sequence[ValueOrigin], Iterable[int | None], tuple[str, ...]]:
-    """Return the origins of a bulk, the number of each entry, and the names of ignored members. Raises Invalid: mistakes."""
+    """Return the origins, the origin number of each entry, and the ignored members. Raises Invalid: there are mistakes."""
     read, ignored = (
         (Origins(), ()) if not given and isinstance(given, list) else read_body(Origins, {"origins": given}, limits)
     )

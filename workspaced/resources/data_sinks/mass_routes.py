@@ -30,7 +30,7 @@ def update_mass(call: Call) -> Work:
 
     Sets the value of one entry or of many; unknown keys become entries. A bulk is written whole or not at all, unless
     `partial=true`. It has at most $bulk_items items and $bulk_body_bytes bytes. A bulk item may be `{"key": …, "delete":
-    true}`. A value that was observed before the stored one is ignored.
+    true}`. A value that was observed before the stored value is ignored.
     200: The entry; or the entries in the order of the items; or counts, or results.
     404: `entry_not_found`: the sink has no such entry.
     409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the sink is used up.
@@ -81,7 +81,7 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
 
 
 def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
-    """Return the work that writes all items, or none if one is invalid."""
+    """Return the work that writes all items, or no item if an item is invalid."""
     if bulk.faults:
         raise Invalid.because([mistake for index in sorted(bulk.faults) for mistake in bulk.faults[index]])
     changes = [change for change in bulk.changes if change is not None]
@@ -131,7 +131,7 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 def _dry_run(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
     """Return the work that reports the present entry and the effect of each valid item, and the errors of all other items.
 
-    It changes nothing.
+    The work changes nothing.
     """
     wants_origin = call.flag("origin", default=False)
 
@@ -160,7 +160,7 @@ def _summary(succeeded: list[dict[str, Any]], failed: list[dict[str, Any]]) -> d
 def _checked(
     tx: Transaction, sink: StoredSink, bulk: Bulk, *, may_create: bool
 ) -> tuple[list[tuple[int, Change]], dict[int, dict[str, object]]]:
-    """Return the valid items, and the errors of all other items, by their indexes."""
+    """Return the valid items with their indexes, and the errors of all other items, by index."""
     errors = {index: _error(Invalid.because(mistakes)) for index, mistakes in bulk.faults.items()}
     sound = [(index, change) for index, change in enumerate(bulk.changes) if change is not None]
     for place, problem in mass_store.faults_of(tx, sink, [change for _, change in sound], may_create=may_create):
@@ -192,7 +192,7 @@ def _counts(tally: Tally) -> dict[str, int]:
 def _record_of(
     by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink, origins: StoredOrigins | None = None
 ) -> object:
-    """Return the record of the entry of an item's key; None if there is none. ``origins`` None: without its origin."""
+    """Return the record of the entry with the item's key; None: no entry has the key. ``origins`` None: without the origin."""
     entry = by_key.get(change.key)
     return entry_record(entry, sink.id, origins) if entry else None
 

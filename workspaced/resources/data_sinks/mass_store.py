@@ -22,20 +22,20 @@ from workspaced.storage.statements import load_statements
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 _BY_KEY = itemgetter(0)  # this takes a third of the time of an access by name
 _PLAIN = (None, None, False)
-"""The fields 3 to 5 of a change without an id, an observation and a removal."""
+"""The fields ``id``, ``observed_at`` and ``remove`` of a change that only sets a value."""
 _WITH_ORIGIN = itemgetter(0, 1, 2, 6)
 
 
 def in_key_order(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes sorted by key, with the changes of a key in their order: `apply_changes` gives the same result.
+    """Return the changes sorted by key. Changes of one key keep their order, so `apply_changes` has the same result.
 
-    Sorting before the transaction shortens it.
+    Callers sort before the transaction, because this makes the transaction shorter.
     """
     return sorted(changes, key=_BY_KEY)
 
 
 def rounds(changes: Sequence[Change]) -> list[list[Change]]:
-    """Split the changes into rounds, which are applied in turn. In a round each key occurs once.
+    """Split the changes into rounds, which are applied one after the other. In a round, each key occurs at most once.
 
     The changes of a key keep their order. A round is sorted by key, for two reasons: neighbours in the index are written
     together, and bulk calls that lock rows in the same order can't deadlock (contract M4).
@@ -56,9 +56,9 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
 def apply_changes(
     tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin] = ()
 ) -> Tally:
-    """Apply all changes in order, record them in the history of the sink if it has one, and update the sink.
+    """Apply all changes in order, record them in the history if the sink has one, and update the sink.
 
-    The origins of the changes are positions in ``origins``.
+    The ``origin`` of a change contains a position in ``origins``; see `origin_number`.
 
     Raises:
         ConflictProblem: the quota is reached; the caller must roll back the transaction.
@@ -91,7 +91,7 @@ def apply_changes(
 
 
 def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> Mapping[str, StoredEntry]:
-    """Return the present entries of the keys of the changes."""
+    """Return the present entries with the keys of the changes, by key."""
     keys = dict.fromkeys(change.key for change in changes)
     changes = [Change(key, None, None, None, None, remove=False) for key in sorted(keys)]
     return _by_key(tx.all(_SQL["entries_of_stage"], _stage(tx, changes, sink)))
@@ -100,9 +100,9 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
 def upsert_each(
     tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin] = ()
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
-    """Write entries with different keys and no given ids. Return each entry before and after, in their order.
+    """Write entries with different keys and no given ids. Return each entry before and after the write, in order.
 
-    An older observation changes nothing (contract M6). The origins of the changes are positions in ``origins``.
+    An older observation changes nothing (contract M6). ``origins``: see `apply_changes`.
     """
     changes, base = _with_stored_origins(tx, call, sink, changes, origins)
     staged = _stage(tx, in_key_order(changes), sink, has_origins=bool(origins))
@@ -127,9 +127,10 @@ def fault_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, ma
 def faults_of(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool
 ) -> Iterator[tuple[int, Problem]]:
-    """Yield the indexes of changes that can't be applied: the id is in use, creation is not allowed, or the entry is protected.
+    """Yield the index and the problem of each change that can't be applied.
 
-    The id of a change of an existing entry is ignored. Changes that can't fail cause no query.
+    The problem of a new entry: its id is in use, or it may not be created. The problem of an existing entry: it is protected.
+    The id in a change of an existing entry is ignored. Changes that can't fail cause no query.
     """
     yield from _edits_of_protected(tx, sink, changes)
     doubtful = {change.key for change in changes if change.id} if may_create else {change.key for change in changes}
@@ -201,9 +202,9 @@ def _all_different(changes: Sequence[Change]) -> bool:
 def _with_stored_origins(
     tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin]
 ) -> tuple[Sequence[Change], int]:
-    """Store the origins. Return the changes with origins as entries have them, after adding the returned number to each."""
+    """Store the origins. Return the changes, and a number: the origin of an entry is this number plus the change's origin."""
     numbers = keep_origins(tx, sink, origins, now=call.now)
-    if len(numbers) <= 1:  # so the changes of a usual request, which are thousands, are not copied
+    if len(numbers) <= 1:  # the usual case: the changes, which may be thousands, are not copied
         return changes, origin_number(numbers[0], 0) if numbers else 0
     stored = []
     for change in changes:
@@ -215,10 +216,10 @@ def _with_stored_origins(
 
 
 def _stage(tx: Transaction, part: Sequence[Change], sink: StoredSink, *, has_origins: bool = False) -> Values:
-    """Stage changes for the following statements. Return the values that each of them needs."""
+    """Stage changes for the following statements. Return the values that each statement needs."""
     tx.later(_SQL["make_stage"])
     tx.later(_SQL["clear_stage"])
-    if {change[3:6] for change in part} == {_PLAIN}:  # half the number of columns takes a third of the time
+    if {change[3:6] for change in part} == {_PLAIN}:  # staging half of the columns takes a third of the time
         if has_origins:
             tx.load(_SQL["stage_with_origin"], list(map(_WITH_ORIGIN, part)))
         else:
@@ -233,14 +234,14 @@ def _by_key(rows: Iterable[Row]) -> dict[str, StoredEntry]:
 
 
 def _may_exceed(sink: StoredSink, added: int, limits: Limits) -> bool:
-    """Whether the sink would have more entries than allowed if all changes add an entry."""
+    """Whether the sink would have more entries than allowed if every change added an entry."""
     return bool(limits.entries_per_sink) and sink.entry_count + added > limits.entries_per_sink
 
 
 def _compare(tx: Transaction, values: Values, accepted: int) -> tuple[Tally, int]:
     """Return the effects of the staged changes on existing entries, and the number of upserts of existing entries.
 
-    On PostgreSQL the same statement writes the changes, so nothing is refused after this.
+    On PostgreSQL, the same statement also writes the changes, so all checks must precede this call.
     """
     row = tx.one(_SQL["compare_stage"], values)
     stale, updates, same, removals, stale_upserts = row or (0, 0, 0, 0, 0)

@@ -1,8 +1,8 @@
-"""The origins of values in the database, each stored once for a sink.
+"""The origins of values in the database. Each origin is stored once in each sink.
 
-No statement counts the entries that name an origin, because that would slow every write. A job examines the origins that were
-not written for a day. It reads all entries, then all changes, and drops the origins that neither name. If a value becomes a
-former value meanwhile, its origin is found in the changes.
+The entries that name an origin are not counted, because this would slow down every write. A job examines the origins that were
+not written for a day. The job reads all entries, then all changes, and drops the origins that no row names. This order is safe:
+if a value becomes a former value meanwhile, the job finds its origin in the changes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from workspaced.storage.store import Store
 _SQL = load_statements("workspaced.resources.data_sinks", "origins.sql")
 _HOUR_MS: Final = 3_600_000
 UNCHECKED_MS: Final = 24 * _HOUR_MS
-"""A written origin is not dropped for this time: much longer than `_HOUR_MS` and a request, so no writer uses a dropped one."""
+"""The minimum age of a dropped origin. It exceeds `_HOUR_MS` plus the time of a request, so no request uses such an origin."""
 _AT_ONCE: Final = 1_000
 _WALK: Final = 10_000
 
 
 def keep_origins(tx: Transaction, sink: StoredSink, origins: Sequence[ValueOrigin], *, now: int) -> list[int]:
-    """Store the origins of a sink that are not stored yet. Return the numbers of all of them."""
+    """Store the origins of a sink, except origins that were stored in the last hour. Return the number of each origin."""
     if not origins:
         return []
     digests = [origin.digest for origin in origins]
@@ -50,7 +50,7 @@ def find_origins(reader: ReadTransaction, origins: Iterable[int | None]) -> Stor
 
 
 async def drop_unused(store: Store, *, now: int) -> int:
-    """Drop the origins that nothing names, in bounded steps. Return how many."""
+    """Drop the origins that no entry and no change names, in bounded steps. Return how many were dropped."""
     before = now - UNCHECKED_MS
     dropped = 0
     while unchecked := await store.read(partial(_unchecked, before=before)):

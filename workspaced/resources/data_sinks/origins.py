@@ -25,7 +25,7 @@ from workspaced.core.problems import Invalid
 _LAST_ROW = 2**ROW_BITS - 1
 _LINK = re.compile(r"https?://[!-~]+", re.ASCII)
 _NAMED = 3
-"""How many origins of a request its audit row names."""
+"""The maximum number of origins that the audit row of a request names."""
 
 
 class ValueOrigin(NamedTuple):
@@ -48,22 +48,22 @@ StoredOrigins: TypeAlias = Mapping[int, ValueOrigin]
 
 
 def origin_number(number: int, row: int) -> int:
-    """Return the number that an entry has for its origin and the row; row 0: none.
+    """Return the integer that holds the number of an origin and the row; row 0: no row.
 
-    ``number`` is the number of the stored origin or, before it is stored, its position in the request.
+    ``number``: the number of the stored origin or, before the origin is stored, its position in the request.
     """
     return number << ROW_BITS | row
 
 
 def split_origin(origin: int) -> tuple[int, int]:
-    """Return the number of an origin, and the row; also of a negative one (`is_of_value`)."""
+    """Return the number of the origin, and the row. ``origin`` may be negative; see `is_of_value`."""
     return abs(origin) >> ROW_BITS, abs(origin) & _LAST_ROW
 
 
 def is_of_value(origin: int | None) -> TypeGuard[int]:
-    """Whether a stored entry's value has an origin.
+    """Whether the last write of an entry had an origin.
 
-    A negative number means the origin of the last write that had one (contract M12).
+    If it had none, a negative number is the origin of the last write with an origin (contract M12).
     """
     return origin is not None and origin > 0
 
@@ -83,7 +83,7 @@ def origins_text(origins: Sequence[ValueOrigin]) -> str:
 
 
 class RowSteps(Member):
-    """The row of the first of consecutive entries, then each difference from the row before. After reading, it holds rows."""
+    """The row of the first entry, then each difference from the previous row. The value after reading is a list of rows."""
 
     def _check(self, value: Any, _info: Info) -> Any:
         steps = value
@@ -109,7 +109,7 @@ _Part: TypeAlias = Annotated[str | None, Label(longest="origin_length")]
 
 
 class OriginBody(Body):
-    """The members that an origin has everywhere."""
+    """The members that the origin of one value and an origin in a bulk have in common."""
 
     source: Annotated[str, Label(longest="origin_length", description="The name of the source or program.")]
     file: _Part = None
@@ -121,7 +121,7 @@ class OriginBody(Body):
             longest="origin_link_length",
             pattern=_LINK,
             mistake=("bad_link", "must be an address that begins with http:// or https://"),
-            description="A page about it.",
+            description="A page about the origin.",
         ),
     ] = None
 
@@ -133,7 +133,7 @@ class OriginBody(Body):
 class SingleOrigin(OriginBody):
     """The origin of one value."""
 
-    row: Annotated[int | None, Whole(highest=_LAST_ROW, description="In the file; the first is 1.")] = None
+    row: Annotated[int | None, Whole(highest=_LAST_ROW, description="The row in the file; the first row is 1.")] = None
 
 
 class BulkOrigin(OriginBody):
@@ -143,13 +143,13 @@ class BulkOrigin(OriginBody):
         int,
         Whole(
             highest="bulk_items",
-            description="The number of its entries, which follow the entries of the origin before.",
+            description="The number of entries with this origin. They follow the entries of the previous origin.",
         ),
     ]
     row_steps: Annotated[
         list[int] | None,
         RowSteps(
-            description="`count` numbers: the row of the first entry, then each difference from the row before. Row 0: none."
+            description="`count` numbers: the row of the first entry, then each difference from the previous row. 0: no row."
         ),
     ] = None
 
@@ -186,10 +186,10 @@ class Origins(Body):
 
 
 def entry_origins(origins: Sequence[BulkOrigin], entries: int) -> tuple[list[ValueOrigin], Iterable[int | None]]:
-    """Return the different origins of a bulk, and the origin number of each entry, in their order; None: not given.
+    """Return the different origins of a bulk, and the origin number of each entry in order; None: no origin is given.
 
     Raises:
-        Invalid: there are more origins than entries, or not as many rows.
+        Invalid: the origins have more entries than the bulk, or the number of an origin's rows is not its ``count``.
     """
     if not origins:
         return [], repeat(None, entries)

@@ -16,11 +16,11 @@ SELECT number, source, file, run, pipeline, link FROM entry_origin
 WHERE number IN (SELECT value FROM json_each(:numbers) AS numbers)
 
 -- name: unchecked
--- The origins that were neither written nor found in use for the longest time.
+-- Origins that were neither written nor found in use since :before, the oldest first.
 SELECT number FROM entry_origin WHERE kept_at < :before ORDER BY kept_at LIMIT :most
 
 -- name: walk_entries
--- The origins of the next :walk entries, with the number of entries, and of the last one.
+-- The origins of the next :walk entries. For each origin: the number of its last entry, and the count of its entries.
 SELECT abs(origin) >> 32, max(number), count(*)
 FROM (SELECT number, origin FROM data_sink_entry WHERE number > :after ORDER BY number LIMIT :walk) AS walked
 GROUP BY abs(origin) >> 32

@@ -1,4 +1,4 @@
-"""Edits of entries that a sink protects: writes without an origin to an entry that was written with one (contract M13).
+"""Protection of entries that were written with an origin: a sink can refuse edits without an origin (contract M13).
 
 Performs no I/O.
 """
@@ -19,7 +19,7 @@ def is_refused(sink: StoredSink, change: Change, before: StoredEntry | None) -> 
 
 
 def refusal(entry: StoredEntry, origins: StoredOrigins) -> UnprocessableProblem:
-    """Return the problem of an edit that is refused. ``origins`` must have the origin of the entry.
+    """Return the problem for a refused edit. ``origins`` must contain the origin of the entry.
 
     The problem is not a conflict, because programs read a conflict as "the key exists already".
     """

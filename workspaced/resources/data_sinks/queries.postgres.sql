@@ -1,5 +1,5 @@
--- PostgreSQL's variants of the statements of sinks and entries. A transaction that writes locks the sink's row, which every write
--- changes anyway. Writers of one sink therefore wait for each other there only, and can't deadlock.
+-- PostgreSQL's variants of the statements of sinks and entries. A writing transaction first locks the sink's row, which every
+-- write changes anyway. So writers of one sink wait only for this lock, and can't deadlock.
 
 -- hold: find_sink_by_id
 FOR NO KEY UPDATE OF s
@@ -22,7 +22,7 @@ SELECT 1 WHERE pg_try_advisory_xact_lock(hashtextextended('removal of sinks', 0)
 SELECT take_numbers('entry_number', :count), scramble FROM data_sink_entry_numbers WHERE one = 1
 
 -- name: upsert_entry
--- An existing entry gets no number, because the row proposed for insertion is not inserted.
+-- For an existing entry, :number is NULL. Its replacement 0 is not stored, because the proposed row is not inserted.
 INSERT INTO data_sink_entry AS e (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
                                   created_at, updated_at, created_by, updated_by, origin)
 VALUES (coalesce(:number::bigint, 0), :sink, :key, :value, coalesce(:data_type::text, :default_data_type),
@@ -38,7 +38,7 @@ WHERE excluded.observed_at IS NULL OR e.observed_at IS NULL OR excluded.observed
 RETURNING {entry_columns}
 
 -- name: staged
--- The items of a mass update, which each statement gets as JSON: a temporary table takes ten times as long to clear as to fill.
+-- Each statement gets the staged items as JSON, because a temporary table takes ten times as long to clear as to fill.
 (SELECT ordinal, item ->> 0 AS key, item ->> 1 AS value, item ->> 2 AS data_type, item ->> 3 AS id,
         (item ->> 4)::bigint AS observed_at, (item ->> 5)::boolean AS remove, (item ->> 6)::bigint AS origin
  FROM jsonb_array_elements(:staged) WITH ORDINALITY AS items (item, ordinal)) AS s
@@ -56,7 +56,8 @@ RETURNING {entry_columns}
 -- name: keep_data_types
 
 -- name: compare_stage
--- This writes the items, too: each is parsed and looked up once. So the statements that follow have no text.
+-- This statement also writes the items, so that each item is parsed and looked up only once. The statements that write items on
+-- SQLite are empty here.
 {staged_upsert}
 SELECT count(*) FILTER (WHERE stale),
        count(*) FILTER (WHERE updates),
@@ -66,7 +67,7 @@ SELECT count(*) FILTER (WHERE stale),
 FROM item
 
 -- name: record_stage
--- The order of the changes of a key: as in last_changes of history.postgres.sql.
+-- For ORDER BY c.key, see last_changes in history.postgres.sql.
 INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
                           old_origin)
 SELECT :sink, s.key,
@@ -93,8 +94,8 @@ ORDER BY s.ordinal
 SELECT * FROM created UNION ALL SELECT * FROM updated
 
 -- name: staged_upsert
--- The sink's row is locked, so what is absent stays absent: a plain INSERT and UPDATE take four fifths of the time of an INSERT
--- with ON CONFLICT. LATERAL and LIMIT have the planner look up each staged key, even if it has no statistics of the tables.
+-- The sink's row is locked, so no other transaction adds an absent key. A plain INSERT and UPDATE take four fifths of the time
+-- of INSERT with ON CONFLICT. With LATERAL and LIMIT, the planner looks up each staged key, even without table statistics.
 WITH item AS MATERIALIZED (
     SELECT s.*, e.number AS present,
            coalesce(s.observed_at < e.observed_at, false) AS stale,

@@ -31,7 +31,8 @@ WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL ORD
 SELECT 1 FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
 
 -- name: take_serial
--- The serial comes from the workspace's row, in the transaction that creates the sink: no gap after a rollback, no reuse.
+-- The transaction that creates the sink takes the serial from the workspace's row. So a rollback leaves no gap, and no serial
+-- is used again.
 UPDATE workspace SET last_sink_serial = last_sink_serial + 1, sink_count = sink_count + 1
 WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, last_sink_serial, sink_count
 
@@ -69,7 +70,7 @@ UPDATE data_sink SET removed_to = 0, id = 'deleted ' || number, description = NU
 WHERE number IN (SELECT number FROM data_sink WHERE workspace = :workspace AND removed_to IS NULL LIMIT :most)
 
 -- name: queue_for_removal
--- Lock for the removal. No row: another process removes. SQLite has one writer and needs none.
+-- Lock for the removal. No row: another process removes rows. SQLite has one writer and needs no lock.
 SELECT 1
 
 -- name: any_deleted_sink
@@ -82,7 +83,7 @@ SELECT number, removed_to FROM data_sink WHERE removed_to IS NOT NULL LIMIT 1
 SELECT number, removed_to FROM data_sink WHERE workspace = :workspace AND removed_to IS NOT NULL LIMIT 1
 
 -- name: remove_entries
--- Entries with numbers above the last removed one, so that dead rows are not read again.
+-- Entries with numbers above the last removed number, so that dead rows are not read again.
 DELETE FROM data_sink_entry
 WHERE number IN (SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after
                  ORDER BY number NULLS FIRST LIMIT :most)
@@ -119,8 +120,8 @@ WHERE e.number = :number AND e.id = :id AND NOT e.id_supplied
 UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one = 1 RETURNING last_number, scramble
 
 -- name: upsert_entry
--- Insert one entry or, if the key exists and the observation is not older, update it. A data type that is not given (NULL) does
--- not change, or is the default. An older observation returns no row.
+-- Insert one entry or, if the key exists and the observation is not older, update it. If the data type is NULL, an existing
+-- entry keeps its data type, and a new entry gets the default. An older observation returns no row.
 INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
                              created_at, updated_at, created_by, updated_by, origin)
 VALUES (:number, :sink, :key, :value, coalesce(:data_type, :default_data_type),
@@ -167,8 +168,8 @@ INSERT INTO staged_change (key, value, data_type) VALUES
 INSERT INTO staged_change (key, value, data_type, origin) VALUES
 
 -- name: compare_stage
--- The effects of the staged items: the numbers of stale items, updates, updates without a difference, and removals. PostgreSQL
--- also writes the items, and has no text for the statements that do.
+-- Count the staged items of existing entries: stale items, updates, updates without a difference, removals, stale upserts. On
+-- PostgreSQL, this statement also writes the items, and the statements that write items are empty.
 SELECT count(*) FILTER (WHERE stale),
        count(*) FILTER (WHERE NOT stale AND NOT remove),
        count(*) FILTER (WHERE NOT stale AND NOT remove AND same),
@@ -181,14 +182,14 @@ FROM (SELECT s.remove AS remove,
       WHERE e.sink = :sink AND e.key = s.key)
 
 -- name: keep_data_types
--- A data type that is not given does not change. A separate statement, because an INSERT that reads its own table first copies
--- all rows that it reads.
+-- An existing entry keeps its data type if none is given. This is a separate statement, because an INSERT that reads its own
+-- table first copies all rows that it reads.
 UPDATE staged_change
 SET data_type = (SELECT e.data_type FROM data_sink_entry e WHERE e.sink = :sink AND e.key = staged_change.key)
 WHERE data_type IS NULL
 
 -- name: record_stage
--- Add the effects of the staged items to the history, as in compare_stage. A new entry continues the history of its key.
+-- Add the staged items that change an entry to the history. A new entry continues the history of its key.
 INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
                           old_origin)
 SELECT :sink, s.key,
@@ -202,7 +203,7 @@ WHERE CASE WHEN e.number IS NULL THEN NOT s.remove
 ORDER BY s.ordinal
 
 -- name: count_numbers
--- Take numbers for staged items, which are the last :count ones.
+-- Reserve the last :count numbers for the staged items.
 UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one = 1
 
 -- name: upsert_stage
@@ -214,7 +215,7 @@ UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one 
 RETURNING {entry_columns}
 
 -- name: staged_upsert
--- :origin is added to each staged origin, so that an origin of all items is not staged with each.
+-- :origin is added to each staged origin. So an origin that all items share need not be staged with each item.
 INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
                              created_at, updated_at, created_by, updated_by, origin)
 SELECT n.last_number - :count + s.ordinal, :sink, s.key, s.value,

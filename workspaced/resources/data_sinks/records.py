@@ -23,7 +23,7 @@ WITH_ORIGIN: Final = Parameter("origin", "true: with the origin of each value, i
 
 
 class EntryOriginRecord(msgspec.Struct, rename="camel", gc=False):
-    """Where a value comes from, as its writer said; null: not given."""
+    """The origin of a value, as its writer stated it; null: not given."""
 
     source: str
     file: str | None
@@ -83,7 +83,7 @@ class DataSinkOnlyRecord(msgspec.Struct, rename="camel"):
     updated_by: str
     protect_fed_entries: Annotated[
         bool | UnsetType,
-        Meta(description="With `origin=true` in a read of one sink: its setting."),
+        Meta(description="With `origin=true` in a read of one sink: whether entries with an origin are protected."),
     ] = UNSET
 
 
@@ -101,7 +101,7 @@ def entry_record(row: Row | StoredEntry, sink_id: str, origins: StoredOrigins | 
 
 
 def origin_record(origin: int | None, origins: StoredOrigins) -> EntryOriginRecord | None:
-    """Return the record of the origin of an entry or a former value; None if it was not given."""
+    """Return the record of the origin of an entry or a former value; None if no origin was given."""
     if not is_of_value(origin):
         return None
     number, row = split_origin(origin)

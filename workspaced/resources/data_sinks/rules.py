@@ -23,7 +23,7 @@ _DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
 
 
 def key_fault(key: str, limits: Limits) -> str | None:
-    """Return why a text (in NFC) can't be a key, as the end of a sentence; None if it can (contract S7).
+    """Return why a text (in NFC) can't be a key, as the end of a sentence; None if it can be a key (contract S7).
 
     "." and ".." are rejected because clients collapse them in URLs.
     """
@@ -47,7 +47,7 @@ class Key(Member):
     """The key of an entry, in NFC."""
 
     def absent(self, *, null: bool) -> tuple[str, str]:
-        """Return the mistake that the key is missing."""
+        """Return the mistake for a missing key."""
         del null
         return "required", "must be a string"
 
@@ -90,7 +90,7 @@ class DataType(Member):
 
 
 class ObservedAt(Member):
-    """An instant, as microseconds since 1970 after reading."""
+    """An instant; after reading, in microseconds since 1970."""
 
     form = TIMESTAMP
 
@@ -187,10 +187,10 @@ class SinkIcon(Body):
 
 
 class IconMember(Nested):
-    """An icon, as compact JSON; sent as an object, or as a string with JSON (contract S3)."""
+    """An icon, stored as compact JSON. A request sends an object, or a string of JSON (contract S3)."""
 
     def parsed(self, value: Any) -> Any:
-        """Return the object in a string."""
+        """Return the decoded value of a string of JSON; any other value is returned as it is."""
         try:
             return decode(value.encode()) if isinstance(value, str) else value
         except (Invalid, *MALFORMED):
@@ -246,9 +246,7 @@ class DataSinkChanges(Body):
     icon: Annotated[str | None, IconMember(body=SinkIcon)] = None
     protect_fed_entries: Annotated[
         bool,
-        Flag(
-            description="true: writes without an origin do not change entries that were written with one (an extension)."
-        ),
+        Flag(description="true: writes without an origin do not change entries with an origin (an extension)."),
     ] = False
 
 

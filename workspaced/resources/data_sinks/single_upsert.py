@@ -33,7 +33,7 @@ class SingleUpsert(BatchableWork[Response]):
 
     @property
     def kind(self) -> Hashable:
-        """The sink, by its name in the path, and the principal: only such writes share a batch."""
+        """Only writes to the same sink (by its name in the path) by the same principal share a batch."""
         return self.call.workspace_id, self.call.names["sink"], self.call.actor, self.may_create
 
     def __call__(self, tx: Transaction, /) -> Response:
@@ -54,7 +54,7 @@ class SingleUpsert(BatchableWork[Response]):
         return _response(sink, existing, entry)
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
-        """Write the first change of each key that can't fail; None for all other changes, which are written alone.
+        """Write the first change of each key, if it can't fail. Return None for other changes, which are then written alone.
 
         Raises:
             NotFoundProblem: there is no such sink.
@@ -62,7 +62,7 @@ class SingleUpsert(BatchableWork[Response]):
         nothing = [None] * len(pieces)
         first: dict[str, int] = {}
         for index, piece in enumerate(pieces):
-            if piece.change.id is None:  # an id may be in use
+            if piece.change.id is None:  # a given id may be in use
                 first.setdefault(piece.change.key, index)
         if not self.may_create or len(first) < 2:
             return nothing
@@ -93,7 +93,7 @@ class SingleUpsert(BatchableWork[Response]):
 
     @property
     def origin_text(self) -> str:
-        """The phrase about where the value comes from, or empty."""
+        """The phrase about the origin of the value; empty if there is no origin."""
         return origin_text(self.origin, self.change.origin)
 
 

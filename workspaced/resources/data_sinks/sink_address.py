@@ -10,7 +10,7 @@ from workspaced.core.text import as_uuid
 _VISIBLE = re.compile(r"([A-Za-z]{1,8})-([1-9][0-9]{0,8})", re.ASCII)
 
 ID_MULTIPLIER = 2_654_435
-"""Odd, so that multiplication modulo 2**48 has an inverse. The product fits into the 64 bits of SQLite."""
+"""An odd number, so that multiplication modulo 2**48 has an inverse. Products with row numbers fit into SQLite's 64 bits."""
 
 _MODULUS = 1 << 48
 _INVERSE = pow(ID_MULTIPLIER, -1, _MODULUS)
@@ -35,7 +35,7 @@ def sink_name(segment: str, *, prefix: str) -> SinkName | None:
 
 
 def visible_id(serial: int, *, prefix: str) -> str:
-    """Return the visible id of a sink: ``SNK-7``."""
+    """Return the visible id of a sink, such as ``SNK-7``."""
     return f"{prefix}-{serial}"
 
 

@@ -41,11 +41,11 @@ SORTABLE: Final = {
 async def get_sink(call: Call) -> Response:
     """Get a data sink (contract DS1).
 
-    The sink with all its entries in the order of their creation; entries of one request are ordered by key. The query selects the
-    entries of a search, filters, another order, a page, or CSV. A page of a search or of filters examines at most $walked_rows
-    entries: it may have fewer than `take`, or none, and still a Link rel=next. For a sink with more entries than that, a search
-    and filters are not counted, and only `key` and `createdAt` sort it, unless `prefix` selects fewer entries. `naturalKey`:
-    2 before 10. `value`: numbers by their size, then other texts, then nulls.
+    The sink with all its entries in the order of creation; entries of one request are ordered by key. The query can select a
+    search, filters, another order, a page, or CSV. A page of a search or of filters examines at most $walked_rows entries. It
+    may have fewer entries than `take`, or none, and still have a Link rel=next. In a sink with more than $walked_rows entries,
+    the matches of a search and of filters are not counted, and only `key` and `createdAt` can sort, unless `prefix` selects
+    fewer entries. `naturalKey` sorts 2 before 10. `value` sorts numbers by their size, then other texts, then nulls.
     200: The sink.
     """
     listing = read_listing(call.query, call.settings.limits)
@@ -148,7 +148,7 @@ def update_sink(tx: Transaction, call: Call, changes: DataSinkChanges) -> Respon
 def delete_sink(tx: Transaction, call: Call) -> Response:
     """Delete a data sink (contract DS7).
 
-    The sink and all its entries.
+    Deletes the sink with all its entries.
     200: It is deleted.
     """
     sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))

@@ -20,7 +20,7 @@ _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
 
 def get_sink(reader: ReadTransaction, workspace_id: str, name: SinkName | None) -> StoredSink:
-    """Return the sink with this name in the workspace. Raises NotFoundProblem: there is none."""
+    """Return the sink with this name in the workspace. Raises NotFoundProblem: there is no such sink."""
     row = None
     if name and name.id:
         row = reader.one(_SQL["find_sink_by_id"], {"workspace_id": workspace_id, "id": name.id})
@@ -83,7 +83,7 @@ def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) 
 
 
 def update_sink(tx: Transaction, call: Call, sink: StoredSink, changes: Mapping[str, Any]) -> None:
-    """Write the given members; without any, nothing changes (contract S11)."""
+    """Write the members in ``changes``. Without members, nothing is written (contract S11)."""
     if not changes:
         return
     members = {**sink._asdict(), **changes}
@@ -106,14 +106,14 @@ def any_deleted(reader: ReadTransaction) -> bool:
 
 
 def remove_deleted(tx: Transaction, most: int) -> int:
-    """Remove up to ``most`` rows of deleted sinks. Return how many; 0 if another process does it."""
+    """Remove up to ``most`` rows of deleted sinks. Return how many; 0 if another process removes rows."""
     if tx.one(_SQL["queue_for_removal"]) is None:
         return 0
     return _remove(tx, tx.one(_SQL["deleted_sink"]), most)
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Remove up to ``most`` rows of a workspace in a purge. Return how many; 0 if none is left."""
+    """Remove up to ``most`` rows of a workspace that is being purged. Return how many; 0: no row is left."""
     deleted = tx.run(_SQL["delete_sinks_of_workspace"], {"workspace": workspace, "most": most})
     return deleted or _remove(tx, tx.one(_SQL["deleted_sink_of_workspace"], {"workspace": workspace}), most)
 

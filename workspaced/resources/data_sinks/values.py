@@ -96,7 +96,7 @@ class Tally:
 
     @property
     def written(self) -> dict[str, int]:
-        """The counts that metrics, responses and the audit log have."""
+        """The counts that metrics, responses and the audit log show."""
         return {name: getattr(self, name) for name in ("created", "updated", "unchanged", "deleted")}
 
     @property
@@ -112,7 +112,7 @@ _DELETED: Final[Mapping[str, int]] = {"deleted": 1}
 
 
 def written(before: StoredEntry | None, after: StoredEntry | None) -> Mapping[str, int]:
-    """Return the counts of one entry, before and after."""
+    """Return the counts for one write, from the entry before and after the write."""
     if after is None:
         return _DELETED
     if before is None:

@@ -21,7 +21,7 @@ from workspaced.settings.workers import DeliverySettings
 
 
 class Attempts:
-    """Makes attempts. ``now`` returns milliseconds since 1970."""
+    """Makes attempts to deliver. ``now`` returns milliseconds since 1970."""
 
     def __init__(self, client: EgressClient, *, settings: DeliverySettings, now: Callable[[], int]) -> None:
         self._client = client
@@ -32,8 +32,8 @@ class Attempts:
     async def make(self, claim: DeliveryClaim) -> AttemptOutcome:
         """Send once, and return the outcome before the lease ends.
 
-        Every exception counts as a failed attempt. If one were raised, it would not be recorded: the delivery would be
-        tried forever, and would block later deliveries.
+        Every exception counts as a failed attempt. If this method raised an exception, no outcome would be recorded. The
+        delivery would then be tried forever, and would block later deliveries.
         """
         at = self._now()
         loop = asyncio.get_running_loop()
@@ -90,7 +90,7 @@ class Attempts:
         return await self._client.post(claim.webhook.definition.url, headers=headers, body=body)
 
     def _message(self, claim: DeliveryClaim) -> tuple[str, bytes]:
-        """Return the id and the body of the request. Each batch gets a new id, because it is never repeated."""
+        """Return the id and the body of the request. Each batch gets a new id, because a retry may have other events."""
         if not claim.is_batch:
             (single,) = claim.deliveries
             return single.event_id, single.body

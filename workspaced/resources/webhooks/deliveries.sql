@@ -1,7 +1,8 @@
 -- Deliveries: claims, outcomes, lists. A delivery with an expired lease has a due_at in the past.
 
 -- name: webhooks_waiting
--- Enabled webhooks with deliveries that were not attempted yet: the oldest of these, and how many requests are in progress.
+-- Enabled webhooks with deliveries that were not attempted yet; for each webhook, the oldest such delivery, and the number of
+-- requests in progress.
 SELECT w.number, w.in_order, w.batch_entries,
        (SELECT min(p.number) FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending') AS oldest,
        (SELECT count(DISTINCT x.lease) FROM delivery x
@@ -11,12 +12,11 @@ WHERE w.enabled = 1 AND EXISTS (SELECT 1 FROM delivery p WHERE p.webhook = w.num
 ORDER BY oldest
 
 -- name: waiting
--- The oldest deliveries of a webhook that were not attempted yet. One that is in progress has a due_at in the future.
+-- The oldest deliveries of a webhook that were not attempted yet. A delivery in progress has a due_at in the future.
 SELECT number, resource, due_at FROM delivery WHERE webhook = :webhook AND status = 'pending' ORDER BY number LIMIT :most
 
 -- name: webhooks_due_again
--- Enabled webhooks with a retry that is due, unless one is in progress: many retries of an unreachable receiver must not use
--- all connections.
+-- Enabled webhooks with a due retry and no retry in progress. So retries for an unreachable receiver can't use all connections.
 SELECT w.number, w.batch_entries,
        (SELECT min(f.due_at) FROM delivery f WHERE f.webhook = w.number AND f.status = 'failed') AS overdue
 FROM webhook w
@@ -46,7 +46,7 @@ SELECT min(due) FROM (
 WHERE due > :now
 
 -- name: limit_first_attempts
--- The webhooks are named so that the index of waiting deliveries is used, also below.
+-- The condition on webhook makes the database use the index of waiting deliveries; also in limit_retries.
 UPDATE delivery SET due_at = :latest
 WHERE status = 'pending' AND webhook IN (SELECT number FROM webhook) AND due_at > :latest
 
@@ -55,7 +55,7 @@ UPDATE delivery SET due_at = :latest
 WHERE status = 'failed' AND webhook IN (SELECT number FROM webhook) AND due_at > :latest AND tries = :tries
 
 -- name: claim
--- Only a delivery that still waits: another process may have claimed it since it was selected.
+-- Only a delivery that still waits: another process may have claimed the delivery after it was selected.
 UPDATE delivery SET lease = :lease, due_at = :until
 WHERE number = :number AND due_at <= :now AND status IN ('pending', 'failed')
 RETURNING id, resource, tries, attempts
@@ -71,7 +71,7 @@ WHERE principal = :owner AND revoked_at IS NULL AND (expires_at IS NULL OR expir
 SELECT e.id, e.body FROM delivery d JOIN event e ON e.number = d.event WHERE d.number = :delivery
 
 -- name: record_outcome
--- Only by the holder of the lease: another process may have claimed it, or it may have been queued again.
+-- Only the holder of the lease records. Meanwhile another process may have claimed the delivery, or it was queued again.
 UPDATE delivery
 SET status = :status, tries = tries + 1, attempts = attempts + 1, due_at = :due_at, lease = NULL, finished_at = :finished_at
 WHERE number = :number AND lease = :lease
@@ -80,7 +80,7 @@ WHERE number = :number AND lease = :lease
 UPDATE delivery SET lease = NULL, due_at = :now WHERE number = :number AND lease = :lease
 
 -- name: insert_attempt
-INSERT INTO delivery_attempt (delivery, ordinal, at, milliseconds, status_code, error, answer)
+INSERT INTO delivery_attempt (delivery, ordinal, at, milliseconds, status_code, error, response)
 VALUES (:delivery, :ordinal, :at, :milliseconds, :status_code, :error, :response)
 
 -- name: note_success
@@ -98,7 +98,7 @@ WHERE number = :number AND enabled = 1
 RETURNING label
 
 -- name: count_deliveries
--- Among at most :walk deliveries: how many there are, and how many of them have the status.
+-- Of at most :walk deliveries: their count, and the count of deliveries with the status.
 SELECT count(*), count(*) FILTER (WHERE :status = '' OR status = :status)
 FROM (SELECT status FROM delivery WHERE webhook = :webhook LIMIT :walk) AS walked
 
@@ -125,7 +125,7 @@ FROM delivery d JOIN event e ON e.number = d.event
 WHERE d.webhook = :webhook AND d.id = :id
 
 -- name: attempts_of
-SELECT ordinal, at, milliseconds, status_code, error, answer FROM delivery_attempt WHERE delivery = :delivery
+SELECT ordinal, at, milliseconds, status_code, error, response FROM delivery_attempt WHERE delivery = :delivery
 ORDER BY ordinal
 
 -- name: body_of

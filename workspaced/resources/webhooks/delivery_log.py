@@ -50,7 +50,7 @@ class StoredAttempt(NamedTuple):
 class DeliveryPage:
     """A page of deliveries, the newest first.
 
-    ``total`` None: they were not counted, because there are too many or this is not the first page.
+    ``total`` None: the deliveries were not counted, because there are too many or this is not the first page.
     ``next_after``: the id of the last delivery before the next page; None: this is the last page.
     """
 
@@ -62,9 +62,9 @@ class DeliveryPage:
 def list_deliveries(
     reader: ReadTransaction, webhook: StoredWebhook, *, status: str, take: int, skip: int, after: str | None, most: int
 ) -> DeliveryPage:
-    """Return a page of deliveries with this status (empty: any), among ``most`` deliveries at most.
+    """Return a page of deliveries with this status (empty: any). At most ``most`` deliveries are examined.
 
-    ``after``: the id of the last delivery before the page; None: the page begins with the newest.
+    ``after``: the id of the last delivery before the page; None: the page begins with the newest delivery.
 
     Raises:
         NotFoundProblem: there is no delivery ``after``.
@@ -95,7 +95,7 @@ def list_deliveries(
 
 
 def get_delivery(reader: ReadTransaction, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:
-    """Return a delivery of the webhook. Raises NotFoundProblem: there is none."""
+    """Return a delivery of the webhook. Raises NotFoundProblem: there is no such delivery."""
     row = reader.one(_SQL["find_delivery"], {"webhook": webhook.number, "id": delivery_id}) if delivery_id else None
     if row is None:
         raise NotFoundProblem("delivery_not_found", "This webhook has no such delivery.")
@@ -119,6 +119,6 @@ def queue_again(tx: Transaction, delivery: StoredDelivery, *, now: int) -> None:
 
 
 async def remove_older(service_store: Store, *, before: int) -> int:
-    """Remove the events from before an instant, with their deliveries. Return how many events."""
+    """Remove the events before an instant, with their deliveries. Return the number of removed events."""
     values = {"before": before, "most": _REMOVED_AT_ONCE}
     return await repeat(service_store, lambda tx: tx.run(_SQL["drop_old_events"], values), rows=_REMOVED_AT_ONCE)

@@ -48,9 +48,10 @@ class _DeliveryOperations:
     async def list_deliveries(self, call: Call) -> Response:
         """List deliveries.
 
-        The deliveries that were or will be sent to a webhook, the newest first. Large changes appear a moment later. A
-        page examines at most $walked_rows records: with a filter it may have fewer than `take`, or none, and still a
-        Link rel=next. The first page has X-Total-Count if there are no more records than that.
+        The deliveries that were or will be sent to a webhook, the newest first. The deliveries of a large change appear
+        after a moment. A page examines at most $walked_rows deliveries. With a filter it may have fewer deliveries than
+        `take`, or none, and still have a Link rel=next. The first page has X-Total-Count, unless there are more than
+        $walked_rows deliveries.
         200: The deliveries.
         """
         limits = call.settings.limits
@@ -112,7 +113,7 @@ class _DeliveryOperations:
     def test_webhook(self, tx: Transaction, call: Call) -> Response:
         """Test a webhook.
 
-        Queues an event of the type webhook.test, whatever the subscription.
+        Queues an event of the type webhook.test, also if the webhook does not subscribe to this type.
         202: The delivery, which is attempted soon.
         409: `webhook_disabled`: enable it first.
         """

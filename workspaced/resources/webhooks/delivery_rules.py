@@ -2,9 +2,9 @@
 
 This module performs no I/O.
 
-First attempts of one resource are made one at a time, in the order of their numbers. Different resources do not wait for each
-other. An entry is identified by its sink and key, so an entry that is deleted and created again keeps its order. An event of a
-sink is sent after the earlier events of its entries, and before later events of its entries.
+First attempts for one resource are made one at a time, in the order of the deliveries. Different resources do not wait for each
+other. An entry is identified by its sink and key, so the events of an entry that is deleted and created again stay in order. An
+event of a sink is sent after the earlier events of the sink's entries, and before later events of these entries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
 
 
 def ready(window: Iterable[Waiting], *, now: int, most: int) -> list[int]:
-    """Return up to ``most`` numbers of deliveries that may be sent. ``window``: the oldest, by number."""
+    """Return up to ``most`` numbers of deliveries that may be sent. ``window``: the oldest waiting deliveries, by number."""
     chosen: list[int] = []
     passed: set[str] = set()  # resources with an earlier delivery that waits or is in progress
     sinks_of_passed: set[str] = set()
@@ -48,9 +48,9 @@ def ready(window: Iterable[Waiting], *, now: int, most: int) -> list[int]:
 
 
 def ready_in_order(window: Sequence[Waiting], *, now: int, batch: int) -> list[int]:
-    """Return the numbers of the deliveries of the next request; none while a delivery is in progress.
+    """Return the numbers of the deliveries for the next request; none while a delivery is in progress.
 
-    ``batch``: how many events of entries may share a request.
+    ``batch``: the maximum number of entry events in one request.
     """
     if not window or window[0].due_at > now:
         return []
@@ -76,5 +76,5 @@ def due_again(
 
 
 def must_disable(*, failing_since: int, failures: int, now: int) -> bool:
-    """Whether a webhook must be disabled, because it has failed for a time and a number of attempts without a success."""
+    """Whether a webhook must be disabled: without a success, it has failed too often and for too long."""
     return now - failing_since >= GIVE_UP_AFTER_MS and failures >= GIVE_UP_FAILURES

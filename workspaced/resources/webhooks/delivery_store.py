@@ -19,12 +19,12 @@ from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.webhooks", "deliveries.sql")
 _WINDOW = 64
-"""How many of the oldest waiting deliveries of a webhook are examined for deliveries that may be sent."""
+"""The number of waiting deliveries of a webhook that `ready` examines, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDelivery:
-    """One delivery of a claim. ``body`` is its event. ``tries`` restarts when it is queued again."""
+    """One delivery of a claim. ``body``: the event. ``tries`` restarts at 0 when the delivery is queued again."""
 
     number: int
     id: str
@@ -37,7 +37,7 @@ class ClaimedDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryClaim:
-    """The deliveries of one request, in their order, which no other process sends until the lease ends."""
+    """The deliveries of one request, in their order. No other process sends them until the lease ends."""
 
     lease: str
     webhook: StoredWebhook
@@ -46,14 +46,14 @@ class DeliveryClaim:
 
     @property
     def is_batch(self) -> bool:
-        """Whether the request has the form of a batch, as events of entries have with ``batch_entries``."""
+        """Whether the request has the form of a batch: the webhook has ``batch_entries``, and the events are of entries."""
         first = self.deliveries[0]
         return self.webhook.definition.batch_entries and sink_of_entry(first.resource) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcome:
-    """The outcome of an attempt, in milliseconds. ``status_code`` None: there was no response."""
+    """The outcome of an attempt. ``at``: milliseconds since 1970. ``status_code`` None: there was no response."""
 
     at: int
     milliseconds: int
@@ -76,8 +76,8 @@ class AttemptOutcome:
 class RecordedAttempt(NamedTuple):
     """The changes that the outcome of an attempt made.
 
-    ``statuses``: the new status of each delivery of the claim; None if its lease was lost, so that nothing was written.
-    ``disabled``: why the webhook was disabled; None if it is still enabled.
+    ``statuses``: the new status of each delivery of the claim; None: the lease was lost, and nothing was written.
+    ``disabled``: why the webhook was disabled; None: it is still enabled.
     """
 
     statuses: Sequence[str | None]
@@ -93,7 +93,7 @@ class DisabledWebhook(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """The claims of a transaction; the webhooks that it disabled; and why deliveries of other webhooks wait, or nothing."""
+    """The claims of a transaction, and the webhooks that it disabled. ``postponed``: why other deliveries wait, or empty."""
 
     claims: Sequence[DeliveryClaim]
     disabled: Sequence[DisabledWebhook] = ()
@@ -130,8 +130,8 @@ def claim(
 ) -> Claimed:
     """Claim the deliveries of at most ``most`` requests that are due, first attempts before retries.
 
-    A webhook that can't be used does not affect other webhooks. It is disabled with the reason. If this process only lacks the
-    encryption key, its deliveries wait for a process that has it.
+    A webhook that can't be used is disabled with the reason, and does not affect other webhooks. If only this process lacks the
+    encryption key, the webhook stays enabled, and its deliveries wait for a process with the key.
     """
     claims: list[DeliveryClaim] = []
     disabled: list[DisabledWebhook] = []
@@ -166,7 +166,7 @@ def claim(
 
 
 def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> None:
-    """Let no delivery wait for longer than its pause or lease, after the clock was put back."""
+    """After the clock was set back, limit the wait of each delivery to a lease plus, for a retry, the pause."""
     leased = now + int(settings.lease_seconds * 1_000)
     tx.run(_SQL["limit_first_attempts"], {"latest": leased})
     for tries, pause in enumerate(settings.retry_seconds):
@@ -293,7 +293,7 @@ def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: AttemptOutcom
 
 
 def _disable(tx: Transaction, number: int, webhook_id: str, reason: str, *, now: int) -> str | None:
-    """Disable the webhook and return the reason; None if it was disabled before."""
+    """Disable the webhook and return the reason; None if the webhook was already disabled."""
     disabled = tx.one(_SQL["disable"], {"number": number, "reason": reason, "now": now})
     if disabled is None:
         return None

@@ -52,7 +52,7 @@ class Tokens:
 
     async def token(self, oauth: OAuth) -> str:
         """Return a valid token. Raises ReceiverUnreachable: the token server did not provide one."""
-        # One fetch at a time: deliveries that start together share the token that the first of them fetches.
+        # One fetch at a time: deliveries that start together share the token that the first delivery fetches.
         async with self._fetching.setdefault(oauth, asyncio.Lock()):
             known = self._known.get(oauth)
             if known is None or self._now() >= known.until:

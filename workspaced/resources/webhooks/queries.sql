@@ -1,14 +1,14 @@
 -- Webhooks. The columns of every SELECT of webhooks are in the order that store._webhook reads.
 
 -- name: webhooks
--- Each with its newest secret.
+-- Each webhook with its newest secret.
 SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
        w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
        w.updated_by, w.in_order, w.batch_entries
 FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
 
 -- name: list_webhooks
--- Of one owner, or (all_owners = 1) of all owners.
+-- The webhooks of one owner or, if :all_owners is 1, of all owners.
 {webhooks}
 WHERE w.owner = :owner OR :all_owners = 1 ORDER BY w.number
 
@@ -24,7 +24,7 @@ WHERE w.number = :number
 SELECT 1 FROM webhook WHERE id = :id
 
 -- name: queue_for_owner
--- Lock for counting an owner's webhooks before one is added; held until the commit. SQLite has one writer and needs none.
+-- Lock the count of an owner's webhooks until the commit, so that the quota holds. SQLite has one writer and needs no lock.
 SELECT 1
 
 -- name: count_of_owner
@@ -80,14 +80,14 @@ DELETE FROM event_fan_out WHERE webhook = :number
 SELECT 1 FROM webhook WHERE removed_to IS NOT NULL LIMIT 1
 
 -- name: queue_for_removal
--- Lock for the removal. No row: another process removes. SQLite has one writer and needs none.
+-- Lock for the removal. No row: another process removes rows. SQLite has one writer and needs no lock.
 SELECT 1
 
 -- name: deleted_webhook
 SELECT number, removed_to FROM webhook WHERE removed_to IS NOT NULL LIMIT 1
 
 -- name: remove_deliveries
--- Deliveries with numbers above the last removed one, with their attempts.
+-- Deliveries with numbers above the last removed number, with their attempts.
 DELETE FROM delivery
 WHERE number IN (SELECT number FROM delivery WHERE webhook = :webhook AND number > :after
                  ORDER BY number NULLS FIRST LIMIT :most)
@@ -103,12 +103,12 @@ DELETE FROM webhook WHERE number = :webhook
 INSERT INTO webhook_secret (webhook, secret, valid_until) VALUES (:webhook, :secret, NULL)
 
 -- name: end_secrets
--- The present secrets expire at :until; one that expires earlier keeps its instant.
+-- The present secrets expire at :until. A secret that expires earlier does not change.
 UPDATE webhook_secret SET valid_until = :until
 WHERE webhook = :webhook AND (valid_until IS NULL OR valid_until > :until)
 
 -- name: drop_secrets
--- Expired secrets, and all but the newest few.
+-- Drop expired secrets, and all secrets except the :most newest.
 DELETE FROM webhook_secret
 WHERE webhook = :webhook
   AND (valid_until <= :now

@@ -24,12 +24,10 @@ class WebhookRecord(msgspec.Struct, kw_only=True, rename="camel"):
     id: Uuid
     label: str
     url: str
-    signing_secret: Annotated[str, Meta(description="Masked for callers who may only read the webhook.")]
-    headers: Annotated[
-        list[str], Meta(description="Their values are masked for callers who may only read the webhook.")
-    ]
+    signing_secret: Annotated[str, Meta(description="Masked for callers that may only read the webhook.")]
+    headers: Annotated[list[str], Meta(description="The values are masked for callers that may only read the webhook.")]
     data_events: tuple[str, ...]
-    oauth_connection: Annotated[dict[str, str], Meta(description="Without its clientSecret; `{}` if there is none.")]
+    oauth_connection: Annotated[dict[str, str], Meta(description="Without its clientSecret; `{}`: no connection.")]
     created_by: str
     created_at: Timestamp
     updated_at: Timestamp
@@ -70,7 +68,7 @@ class AttemptRecord(msgspec.Struct, kw_only=True, rename="camel"):
     milliseconds: Count
     status_code: int | None
     error: str | None
-    answer: Annotated[  # codespell:ignore answer
+    response: Annotated[
         str | None, Meta(description="The beginning of the response; for the owner of the webhook only.")
     ]
 
@@ -135,5 +133,5 @@ def delivery_record(record_type: type[DeliveryT], delivery: StoredDelivery, **ot
 
 def attempt_record(attempt: StoredAttempt, *, owned: bool) -> AttemptRecord:
     """Return the record of an attempt; ``owned``: the caller owns the webhook, and sees the response."""
-    answer = attempt.response if owned else None  # codespell:ignore answer
-    return record_from(AttemptRecord, attempt, number=attempt.ordinal, answer=answer)  # codespell:ignore answer
+    response = attempt.response if owned else None
+    return record_from(AttemptRecord, attempt, number=attempt.ordinal, response=response)

@@ -40,10 +40,10 @@ _DEFAULTS = {"take": "10", "sortOrder": "DESC", "sortedBy": "createdAt"}
 
 
 def find_webhook(reader: ReadTransaction, secret_box: SecretBox, call: Call) -> StoredWebhook:
-    """Return the webhook in the path, if it is the caller's or the caller is an administrator.
+    """Return the webhook that the path names, if the caller owns it or is an administrator.
 
     Raises:
-        NotFoundProblem: there is none.
+        NotFoundProblem: there is no such webhook.
     """
     webhook_id = as_uuid(call.names["webhook"])
     return store.get_webhook(reader, secret_box, webhook_id, owner=call.actor, all_owners=_is_administrator(call))
@@ -140,7 +140,7 @@ class _WebhookOperations:
     def rotate_secret(self, tx: Transaction, call: Call, rotation: SecretRotation) -> Response:
         """Rotate a webhook's secret (contract WH6).
 
-        A new secret. The old secrets still sign for 24 hours, or as long as the body says.
+        Creates a new secret. The old secrets still sign for 24 hours, or for the time in the body.
         200: The webhook.
         """
         self._rotate(tx, call, self._get_by_path(tx, call), secret=None, grace_seconds=rotation.seconds)
@@ -189,7 +189,7 @@ def _current_response(call: Call, webhook: StoredWebhook) -> Response:
 def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
     """Return the rows in the order of the interface document.
 
-    The paths have no workspace, so a scope on any workspace suffices; the owner decides (contract H2).
+    The paths have no workspace, so a scope on any workspace suffices. `find_webhook` checks the owner (contract H2).
     """
     handlers = _WebhookOperations(secret_box)
     write = {"anywhere": True, "body_bytes": limits.body_bytes}

@@ -8,11 +8,11 @@ from workspaced.security.egress.rules import EgressRules, UnsafeTarget
 
 
 def with_defaults(new: NewWebhook, egress: EgressRules) -> NewWebhook:
-    """Return the create body with its label.
+    """Return the create body with a label, by default the host of the URL.
 
     Raises:
         Invalid: the credentials have no secret.
-        UnprocessableProblem: deliveries may not be sent to one of its URLs.
+        UnprocessableProblem: deliveries may not be sent to one of the URLs.
     """
     require_safe(new.url, new.oauth, egress)
     label = new.label or default_label(new.url, egress)
@@ -41,7 +41,7 @@ def default_label(url: str, egress: EgressRules) -> str:
 
 
 def merged_oauth(stored: OAuth | None, given: OAuth | None) -> OAuth | None:
-    """Return the given connection, with the stored secret if it has none.
+    """Return the given connection; if it has no secret, with the stored secret.
 
     Raises:
         Invalid: no secret is stored, or the stored secret is for another token URL.

@@ -32,7 +32,7 @@ DELETED_WEBHOOKS: Final = "deleted_webhooks"
 def list_webhooks(
     reader: ReadTransaction, secret_box: SecretBox, *, owner: str, all_owners: bool
 ) -> list[StoredWebhook]:
-    """Return the webhooks of an owner, or all, the oldest first."""
+    """Return the webhooks of an owner, or all webhooks, the oldest first."""
     rows = reader.all(_SQL["list_webhooks"], {"owner": owner, "all_owners": int(all_owners)})
     return [_webhook(row, secret_box) for row in rows]
 
@@ -43,7 +43,7 @@ def get_webhook(
     """Return the webhook with this id, if it belongs to the owner or ``all_owners`` is true (contract H2).
 
     Raises:
-        NotFoundProblem: there is none.
+        NotFoundProblem: there is no such webhook.
     """
     row = None
     if webhook_id:
@@ -83,7 +83,7 @@ def update_webhook(
 ) -> None:
     """Replace the definition of a webhook.
 
-    Raises SecretsSealed: the present definition can't be read, so a part of it could be lost.
+    Raises SecretsSealed: the present definition can't be decrypted, so the update could lose a part of it.
     """
     reason = webhook.disabled_reason
     if definition.enabled != webhook.definition.enabled:
@@ -92,7 +92,7 @@ def update_webhook(
     _require_open(webhook)
     tx.run(_SQL["update_webhook"], {**values, "number": webhook.number})
     if definition.enabled and not webhook.definition.enabled:
-        tx.notify(DELIVERIES)  # deliveries that were queued before it was disabled
+        tx.notify(DELIVERIES)  # for deliveries that were queued before the webhook was disabled
 
 
 def rotate_secret(
@@ -104,10 +104,10 @@ def rotate_secret(
     secret: str | None,
     grace_seconds: int,
 ) -> None:
-    """Add a secret; None: make one. The newest few other secrets still sign for ``grace_seconds``.
+    """Add a secret; None: a new random secret. Older secrets still sign for ``grace_seconds``; only the newest are kept.
 
     Raises:
-        SecretsSealed: the other secrets can't be read, so they can't sign.
+        SecretsSealed: the older secrets can't be decrypted, so they can't sign.
     """
     _require_open(webhook)
     tx.run(_SQL["end_secrets"], {"webhook": webhook.number, "until": call.now + grace_seconds * 1_000})
@@ -134,7 +134,7 @@ def any_deleted(reader: ReadTransaction) -> bool:
 
 
 def remove_deleted(tx: Transaction, most: int) -> int:
-    """Remove up to ``most`` deliveries of deleted webhooks. Return how many; 0 if another process does it."""
+    """Remove up to ``most`` deliveries of deleted webhooks. Return how many; 0 if another process removes rows."""
     if tx.one(_SQL["queue_for_removal"]) is None or (row := tx.one(_SQL["deleted_webhook"])) is None:
         return 0
     number, removed_to = row
@@ -151,7 +151,7 @@ def signing_secrets(
     """Return the secrets that sign deliveries now, the newest first.
 
     Raises:
-        SecretsSealed: one of them, or another secret of the webhook, can't be decrypted.
+        SecretsSealed: a secret of the webhook can't be decrypted.
     """
     _require_open(webhook)
     rows = reader.all(_SQL["signing_secrets"], {"webhook": webhook.number, "now": now})
@@ -179,7 +179,7 @@ def seal_plain_texts(tx: Transaction, secret_box: SecretBox) -> int:
 
 
 def enable_readable(tx: Transaction, secret_box: SecretBox, *, now: int) -> int:
-    """Enable the webhooks that were disabled because of their secrets, and can be read again. Return how many."""
+    """Enable the webhooks that were disabled because of their secrets, if these can be decrypted again. Return how many."""
     count = 0
     for (number,) in tx.all(_SQL["disabled_for"], {"reason": SEALED_REASON}):
         webhook = find_by_number(tx, secret_box, number)
@@ -235,7 +235,7 @@ def _json(value: Sequence[str] | dict[str, str]) -> str:
 
 
 def _webhook(row: Row, secret_box: SecretBox) -> StoredWebhook:
-    """Return the webhook of a row, with its secrets decrypted, if this process has their key."""
+    """Return the webhook of a row. Its secrets are decrypted if this process has the key."""
     webhook_id = row[1]
     sealed: SecretsSealed | None = None
     try:

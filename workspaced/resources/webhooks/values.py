@@ -106,7 +106,7 @@ _Short: TypeAlias = Annotated[str, Text(longest="webhook_url_length", exact=True
 class OAuth(Body):
     """Client credentials for the token that deliveries carry (contract H5).
 
-    In a request, an empty ``client_secret`` means the stored one.
+    In a request, an empty ``client_secret`` means the stored secret.
     """
 
     token_url: _Short
@@ -143,8 +143,8 @@ class Definition(Body):
     batch_entries: Annotated[
         bool,
         Flag(
-            description="Whether events of entries share requests: up to 100 as `events` of a `data_sink.entry.batch`, in "
-            "their order. Each has the id that it would have alone. A failed request is repeated with other events, too."
+            description="Whether events of entries share requests: up to 100, in order, as `events` of a "
+            "`data_sink.entry.batch`. Each event has the id that it would have alone. A retry may combine other events."
         ),
     ] = False
     data_events: Annotated[
@@ -223,7 +223,7 @@ class SecretRotation(Body):
 
     seconds: Annotated[
         int,
-        Whole(highest=LONGEST_GRACE, description="How long the old secret still signs."),
+        Whole(highest=LONGEST_GRACE, description="For how many seconds the old secrets still sign."),
         Field(alias="gracePeriodSeconds"),
     ] = DEFAULT_GRACE
 
@@ -232,7 +232,7 @@ class SecretRotation(Body):
 class StoredWebhook:
     """A webhook's row, with its secrets decrypted. Instants are milliseconds since 1970.
 
-    ``sealed``: why its secret, headers and credentials can't be decrypted, so that they are empty; None if they can.
+    ``sealed``: why the secret, headers and credentials can't be decrypted and are empty; None: they are decrypted.
     """
 
     number: int

@@ -1,7 +1,7 @@
 """The worker that sends deliveries. Each process of the service runs one (contract H14).
 
-A commit that queues a delivery wakes the worker; a timer wakes it for deliveries that are due later. It also looks periodically
-for deliveries of a process that was killed, because no commit announces such deliveries.
+A commit that queues a delivery wakes the worker. A timer wakes the worker for deliveries that are due later. The worker also
+looks periodically for deliveries of killed processes, because no commit announces such deliveries.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Worker:
     def _claim_next(self, tx: Transaction) -> tuple[Claimed, Problem | None]:
         """Claim the next delivery, or return the problem.
 
-        An exception would undo the outcomes that the transaction recorded before.
+        An exception would undo the outcomes that the same transaction has recorded.
         """
         if self._stopping:
             return Claimed([]), None
@@ -153,7 +153,7 @@ class Worker:
         return sweep if due is None else min(due, sweep)
 
     async def _send_all(self, attempts: Attempts, claimed: DeliveryClaim) -> None:
-        """Send claims in turn, while any is due. One commit records an outcome and claims the next."""
+        """Send this claim, then further claims while any is due. A commit records an outcome and makes the next claim."""
         following_claim: DeliveryClaim | None = claimed
         while following_claim is not None:
             current = following_claim
@@ -161,10 +161,10 @@ class Worker:
                 following_claim = await self._deliver(attempts, current)
             except Problem as problem:  # when the lease ends, the delivery is due again
                 structlog.get_logger().warning(
-                    "delivery_not_settled", delivery=current.deliveries[0].id, reason=problem.detail
+                    "delivery_not_recorded", delivery=current.deliveries[0].id, reason=problem.detail
                 )
                 following_claim = None
-            except Exception:  # noqa: BLE001  a defect that one delivery meets must not stop other deliveries
+            except Exception:  # noqa: BLE001  a defect in one delivery must not stop other deliveries
                 structlog.get_logger().exception("delivery_broke", delivery=current.deliveries[0].id)
                 following_claim = None
             self._in_progress.pop(current.lease, None)
@@ -181,7 +181,7 @@ class Worker:
             )
             return recorded, *self._claim_next(tx)
 
-        # The work may run again, so its results are logged after the commit.
+        # The transaction may run again, so its results are logged after the commit.
         recorded, claimed_next, problem = await self._store.write(record, weight=len(claimed.deliveries))
         log = structlog.get_logger()
         if problem is not None:

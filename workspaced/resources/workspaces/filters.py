@@ -15,7 +15,7 @@ FILTERS: Final = """\
 A part of the label, in any case; or a JSON object of conditions that all hold: `{"createdBy": "svc:ingest"}` or
 `{"label": {"startsWith": "Rocket"}}`, with eq, ne, contains, startsWith, in, gt, gte, lt, lte.
 """
-"""The form of the query parameter, for people."""
+"""The description of the query parameter in the API description."""
 FIELDS: Final[Mapping[str, str]] = {
     "id": "id",
     "label": "label",
@@ -27,12 +27,12 @@ FIELDS: Final[Mapping[str, str]] = {
 """The members that a filter and ``sortedBy`` can name, with their attributes."""
 
 Filter: TypeAlias = Callable[[Mapping[str, str]], bool]
-"""Whether a workspace, by its `FIELDS`, meets the conditions."""
+"""A function that gets the `FIELDS` of a workspace, and returns whether the workspace meets the conditions."""
 
 _INSTANTS: Final = frozenset({"createdAt", "updatedAt"})
 
 _ORDER: Final = frozenset({"eq", "ne", "gt", "gte", "lt", "lte"})
-"""The operators that compare instants as such."""
+"""The operators that compare date-times as instants, and not as text."""
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": lambda value, wanted: value == wanted,
@@ -49,7 +49,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 def read_filters(text: str | None) -> Filter:
     """Return the filter that a text describes; without a text, every workspace passes.
 
-    Strings are compared by code point. RFC 3339 date-times are compared with timestamps as instants, whatever their offset.
+    Strings are compared by code point. RFC 3339 date-times are compared with timestamps as instants, with any offset.
 
     Raises:
         Invalid: the text is not JSON, names an unknown field or operator, or has a value that is not a string.

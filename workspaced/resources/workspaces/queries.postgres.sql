@@ -1,4 +1,4 @@
--- A transaction that changes a workspace locks its row when it reads it.
+-- A transaction that changes a workspace locks the row when reading it.
 
 -- hold: find_workspace
 FOR NO KEY UPDATE

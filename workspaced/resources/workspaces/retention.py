@@ -1,4 +1,4 @@
-"""Deleted workspaces: restore them, or purge those that were not restored in time (contract G25, W7)."""
+"""Deleted workspaces: restore a workspace, or purge workspaces that were not restored in time (contract G25, W7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _ROWS_AT_ONCE = 1_000
 
 Step: TypeAlias = Callable[[Transaction, int, int], int]
-"""Removes rows of a workspace, by its number, up to a limit. Returns how many it removed; 0 if none is left."""
+"""A function that removes rows of a workspace (its number), up to a limit. It returns how many; 0: no row is left."""
 
 
 class ListedWorkspace(NamedTuple):
@@ -31,7 +31,7 @@ class ListedWorkspace(NamedTuple):
 
 
 def every_workspace(reader: ReadTransaction) -> list[ListedWorkspace]:
-    """Return all workspaces, also the deleted ones, the oldest first."""
+    """Return all workspaces, also deleted workspaces, the oldest first."""
     return [ListedWorkspace._make(row) for row in reader.all(_SQL["all_workspaces"])]
 
 
@@ -63,7 +63,7 @@ async def purge(store: Store, steps: Sequence[Step], *, before: int, now: int) -
     at the next call. Several processes may purge at once. Returns how many workspaces were removed.
 
     Raises:
-        ExceptionGroup: some could not be removed; the rest was removed.
+        ExceptionGroup: some workspaces could not be removed; all other workspaces were removed.
     """
     rows = await store.read(lambda reader: reader.all(_SQL["due"], {"before": before}))
     removed = 0
@@ -73,7 +73,7 @@ async def purge(store: Store, steps: Sequence[Step], *, before: int, now: int) -
             removed += await _purge_one(store, steps, number, workspace_id, before=before, now=now)
         except Problem:  # the database is busy or can't be reached: the next call continues
             raise
-        except Exception as error:  # noqa: BLE001  a workspace that can't be removed must not keep all later ones
+        except Exception as error:  # noqa: BLE001  a workspace that can't be removed must not block later workspaces
             error.add_note(f"Workspace {workspace_id} could not be purged.")
             failures.append(error)
     if failures:

@@ -151,7 +151,7 @@ def _record(reader: ReadTransaction, workspace: StoredWorkspace) -> WorkspaceRec
 
 
 def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
-    """Raise ForbiddenProblem if the changes say who has access to the workspace, and the key does not own it."""
+    """Raise ForbiddenProblem if a change concerns access to the workspace, and the caller does not own the workspace."""
     if FLAGS & changed.keys() and not (call.principal and call.principal.may(ADMIN, call.workspace_id)):
         raise ForbiddenProblem
 

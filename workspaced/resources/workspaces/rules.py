@@ -22,7 +22,7 @@ class WorkspaceMembers(Body):
         Field(alias="publicCanReadEnabled"),
     ] = False
     exports_enabled: Annotated[bool, Flag(description="Whether its files may be downloaded; true by default.")] = True
-    guests_enabled: Annotated[bool, Flag(description="Whether keys of guests are accepted on it.")] = False
+    guests_enabled: Annotated[bool, Flag(description="Whether it accepts the keys of guests.")] = False
 
 
 class NewWorkspace(WorkspaceMembers):

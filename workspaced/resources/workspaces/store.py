@@ -67,7 +67,7 @@ def create_workspace(
 
 
 def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace:
-    """Return the workspace with this id, unless it is deleted. Raises NotFoundProblem: there is none."""
+    """Return the workspace with this id. Raises NotFoundProblem: it does not exist, or is deleted."""
     workspace = find_workspace(reader, workspace_id)
     if workspace is None:
         raise NotFoundProblem("workspace_not_found", "There is no such workspace.")
@@ -79,7 +79,7 @@ def update_workspace(
 ) -> None:
     """Write the changed fields and raise the version.
 
-    If ``changed`` is empty, only the version rises. The changed part of the record is then in another table: the root block.
+    ``changed`` is empty if only the root block changed, which is in another table. The version rises then, too.
     """
     values = {
         name: getattr(workspace, name) for name in ("label", "public_can_read", "exports_enabled", "guests_enabled")
@@ -93,7 +93,7 @@ def delete_workspace(tx: Transaction, call: Call, workspace: StoredWorkspace) ->
 
 
 def find_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace | None:
-    """Return the workspace with this id, if there is one that is not deleted."""
+    """Return the workspace with this id; None: it does not exist, or is deleted."""
     row = reader.one(_SQL["find_workspace"], {"id": workspace_id})
     return _workspace(row) if row else None
 

@@ -1,10 +1,10 @@
--- Leases of writers. Their times are times of the database's clock, in milliseconds since 1970.
+-- Leases of writers. Times are milliseconds since 1970, by the database's clock.
 
 -- name: find
 SELECT writer, principal, holder, epoch, ends_at, successor FROM writer_lease WHERE writer = :writer
 
 -- name: create
--- A row that another transaction has created meanwhile stays.
+-- If another transaction has created the row meanwhile, that row stays.
 INSERT INTO writer_lease (writer, principal, holder, epoch, ends_at, successor) VALUES (:writer, :principal, '', 1, 0, '')
 ON CONFLICT (writer) DO NOTHING
 

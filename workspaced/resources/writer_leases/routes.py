@@ -45,8 +45,8 @@ async def get_lease(call: Call) -> Response:
 def take_lease(tx: Transaction, call: Call, given: LeaseRequest) -> Response:
     """Take or renew the lease of a writer.
 
-    Taking the lease raises the writer's epoch in all workspaces of the caller: older requests of the writer are then refused
-    with `writer_fenced`, in sinks that the new holder has not written, too.
+    Taking the lease raises the writer's epoch in all workspaces of the caller. Older requests of the writer are then refused
+    with `writer_fenced`, also in sinks that the new holder has not written.
     200: The lease.
     409: `lease_held`: another process holds it. `lease_lost`: it can't be renewed, because another process has taken it.
     """

@@ -12,19 +12,19 @@ _LARGEST_EPOCH: Final = 10**18 - 1
 
 
 class Holder(Body):
-    """The process that a request is about."""
+    """The process that sends a request."""
 
     holder: Annotated[
         str,
         Label(
             longest=128,
-            description=("A text that identifies the requesting process; each process has a different one."),
+            description=("A text that identifies the requesting process; it differs for each process."),
         ),
     ]
 
 
 class LeaseRequest(Holder):
-    """``epoch``: the epoch of the lease to renew; None: a new lease is requested."""
+    """A request to take or renew a lease. ``epoch``: the epoch of the lease to renew; None: take the lease."""
 
     seconds: Annotated[int, Whole(lowest=1, highest=LONGEST_SECONDS, description="How long the lease lasts from now.")]
     epoch: Annotated[
@@ -34,7 +34,7 @@ class LeaseRequest(Holder):
 
 
 class LeaseRelease(Holder):
-    """``epoch``: the epoch of the lease to release."""
+    """A request to release the lease with this ``epoch``."""
 
     epoch: Annotated[int, Whole(highest=_LARGEST_EPOCH, description="The epoch of the lease.")]
     reserved_seconds: Annotated[

@@ -19,7 +19,7 @@ MOST_LEASES = 100
 
 
 class StoredLease(NamedTuple):
-    """A row. ``ends_at``: milliseconds since 1970, by the database's clock. ``successor`` is empty if no process asks for it."""
+    """A row of a lease. ``ends_at``: milliseconds since 1970 (database clock). ``successor``: the next holder, or empty."""
 
     writer: str
     principal: str
@@ -46,7 +46,7 @@ def take(tx: Transaction, writer: str, caller: Principal, *, holder: str, second
     ``at``: the time of the request, in milliseconds since 1970.
 
     Raises:
-        ConflictProblem: another process holds it, another principal has it, or the principal has too many leases.
+        ConflictProblem: another process holds the lease, it belongs to another principal, or the principal has too many leases.
     """
     now = database_now(tx)
     lease = find(tx, writer, caller.name) or _created(tx, writer, caller.name, now)
@@ -66,10 +66,10 @@ def take(tx: Transaction, writer: str, caller: Principal, *, holder: str, second
 
 
 def renew(tx: Transaction, writer: str, principal: str, *, holder: str, epoch: int, seconds: int) -> StoredLease:
-    """Extend the lease of its holder, also after its end if no other process has taken it.
+    """Extend a lease for its holder. This is possible after the end of the lease, too, until another process takes it.
 
     Raises:
-        ConflictProblem: another process has taken it.
+        ConflictProblem: another process has taken the lease.
     """
     lease = _held(tx, writer, principal, holder=holder, epoch=epoch)
     lease = lease._replace(ends_at=database_now(tx) + seconds * 1_000)
@@ -78,10 +78,10 @@ def renew(tx: Transaction, writer: str, principal: str, *, holder: str, epoch: i
 
 
 def release(tx: Transaction, writer: str, principal: str, *, holder: str, epoch: int, reserved_ms: int) -> StoredLease:
-    """End the lease of its holder. For ``reserved_ms`` only the successor may take it, if there is one.
+    """End a lease for its holder. If there is a successor, only the successor may take the lease for ``reserved_ms``.
 
     Raises:
-        ConflictProblem: another process has taken it.
+        ConflictProblem: another process has taken the lease.
     """
     lease, now = _held(tx, writer, principal, holder=holder, epoch=epoch), database_now(tx)
     if lease.successor:

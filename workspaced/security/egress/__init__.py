@@ -1,1 +1,1 @@
-"""Requests of this service to URLs that users set, and the checks before them (contract H15)."""
+"""Requests of this service to URLs that users set, and the checks of these URLs (contract H15)."""

@@ -1,6 +1,6 @@
-"""One request to a URL that a user set: checked, without redirects, limited in time and in bytes read.
+"""A client for requests to URLs that users set. It checks each URL, follows no redirect, and limits time and bytes read.
 
-The name is resolved once, and exactly the checked address is connected to.
+The name is resolved once, and the connection uses exactly the address that was checked.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
 async def system_resolver(host: str, port: int) -> Sequence[Address]:
     """Return the addresses that the system's resolver finds, in its order.
 
-    Each look-up has its own daemon thread: a name server that hangs, perhaps on purpose, delays neither other look-ups nor the
-    end of the process.
+    Each look-up has its own daemon thread. So a name server that hangs, perhaps on purpose, delays neither other look-ups nor
+    the end of the process.
 
     Raises:
         OSError: the name is unknown, or no resolver responds.
@@ -44,7 +44,7 @@ async def system_resolver(host: str, port: int) -> Sequence[Address]:
             addresses = tuple(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries))
         except (OSError, ValueError) as error:  # a name that can't be encoded is a ValueError
             failure = OSError(str(error))
-        with suppress(RuntimeError):  # the loop was closed meanwhile, so no task waits
+        with suppress(RuntimeError):  # the loop is closed, so no task waits
             loop.call_soon_threadsafe(_set_result, found, addresses, failure)
 
     threading.Thread(target=look_up, name=f"resolve {host}", daemon=True).start()
@@ -65,8 +65,8 @@ def _set_result(
 class GuardedBackend(httpcore.AsyncNetworkBackend):
     """A network backend of httpcore. TLS and the Host header use the name, the socket uses the checked address.
 
-    DNS rebinding (a name that is public when it is checked, and 127.0.0.1 when it is connected to) has no effect: the name is
-    resolved only once.
+    The name is resolved only once. So DNS rebinding has no effect: a name can't have a public address at the check and
+    127.0.0.1 at the connection.
     """
 
     def __init__(self, rules: EgressRules, *, resolve: Resolver = system_resolver) -> None:
@@ -85,9 +85,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         """Connect to the first address of the host that accepts the connection.
 
         Raises:
-            UnsafeTarget: one of its addresses is not permitted; then no address is tried.
-                httpcore.ConnectError: it has no address, or none accepts the connection.
-                httpcore.ConnectTimeout: it took too long.
+            UnsafeTarget: an address of the host is not permitted; then no address is tried.
+                httpcore.ConnectError: the host has no address, or no address accepts the connection.
+                httpcore.ConnectTimeout: resolving and connecting took too long.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -139,7 +139,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 class ReceiverUnreachable(Exception):
-    """There was no complete response. The text is a sentence; ``code`` is stable."""
+    """There was no complete response. The text is a sentence for people; ``code`` is stable, for programs."""
 
     def __init__(self, code: str, sentence: str) -> None:
         self.code = code
@@ -148,7 +148,7 @@ class ReceiverUnreachable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverResponse:
-    """The response, with at most the permitted bytes of the body. Header names are in lower case."""
+    """The response of a receiver. The body is truncated to ``Bounds.response_bytes``. Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -157,7 +157,7 @@ class ReceiverResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits of a request: its seconds, and how many bytes of the response are read."""
+    """Limits of a request: seconds for the connection and for the whole request, and how many bytes of the body are read."""
 
     connect_seconds: float = 5.0
     total_seconds: float = 15.0
@@ -165,9 +165,9 @@ class Bounds:
 
 
 class EgressClient:
-    """A context manager. Each request has its own connection, so that the name is resolved and checked again.
+    """A client for use in ``async with``. Each request has its own connection, so the name is resolved and checked again.
 
-    Proxies and other variables of the environment are ignored.
+    Environment variables, such as those of proxies, are ignored.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class EgressClient:
 
     @cached_property
     def _pool(self) -> httpcore.AsyncConnectionPool:
-        """Created by the first request: to load the trusted authorities would take a fifteenth of the service's start."""
+        """Created by the first request, because loading the trusted authorities takes a fifteenth of the service's start."""
         return httpcore.AsyncConnectionPool(
             ssl_context=self._trust or httpcore.default_ssl_context(),
             max_connections=None,
@@ -203,7 +203,7 @@ class EgressClient:
             await self._pool.aclose()
 
     async def post(self, url: str, *, headers: Sequence[tuple[str, str]], body: bytes) -> ReceiverResponse:
-        """Send a POST; return the response, whatever its status, redirects included.
+        """Send a POST; return the response with any status, also a redirect.
 
         Raises:
             ReceiverUnreachable: the URL is not permitted, or there was no complete response in time.
@@ -227,7 +227,7 @@ class EgressClient:
             ) from error
         except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
             sentence = f"The response is not valid HTTP ({error})."
-            raise ReceiverUnreachable("bad_answer", sentence) from error  # codespell:ignore answer
+            raise ReceiverUnreachable("bad_response", sentence) from error
 
     async def _exchange(self, url: httpcore.URL, headers: Sequence[tuple[str, str]], body: bytes) -> ReceiverResponse:
         sent = [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers]

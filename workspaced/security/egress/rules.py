@@ -1,7 +1,7 @@
-"""Which URLs and addresses may be requested: the settings, and the checks of URLs and addresses. Pure (contract H15).
+"""The rules for outgoing requests: the settings, and the checks of URLs and addresses. Performs no I/O (contract H15).
 
-Neither ``is_global`` nor ``is_private`` of `ipaddress` suffices: the first permits NAT64, 6to4, multicast and IPv4-compatible
-addresses, the second permits shared address space, and both change with the version of Python.
+``is_global`` and ``is_private`` of `ipaddress` do not suffice: ``is_global`` permits NAT64, 6to4, multicast and IPv4-compatible
+addresses, and ``is_private`` permits shared address space. Both change with the version of Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import httpx
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-# IANA's special-purpose registry as of 2025, so that all versions of Python decide alike.
+# IANA's special-purpose registry as of 2025, so that the result is the same on all versions of Python.
 _NOT_PUBLIC_4 = tuple(
     IPv4Network(text)
     for text in (
@@ -43,12 +43,12 @@ _NOT_PUBLIC_6 = tuple(
     IPv6Network(text)
     for text in ("2001::/32", "2001:2::/48", "2001:10::/28", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
-# Both contain an IPv4 address in their last 32 bits, to which packets are sent.
+# Addresses of both networks contain an IPv4 address in their last 32 bits. Packets are sent to that address.
 _EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 
 
 def is_public(address: Address) -> bool:
-    """Return whether packets to the address go to the public internet, through gateways too."""
+    """Return whether packets to the address go to the public internet, also if a gateway translates the address."""
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in _NOT_PUBLIC_4)
     if any(address in network for network in _EMBEDDING):
@@ -62,7 +62,7 @@ def embedded(address: IPv6Address) -> IPv4Address:
 
 
 def networks_of(environment: Mapping[str, str], variable: str) -> list[Network]:
-    """Return the addresses and networks of a variable.
+    """Return the addresses and networks in a variable.
 
     Raises:
         ValueError: a value is invalid; the message names the variable.
@@ -77,7 +77,7 @@ def networks_of(environment: Mapping[str, str], variable: str) -> list[Network]:
 
 
 def listed(environment: Mapping[str, str], variable: str) -> list[str]:
-    """Return the parts of a variable that are separated by commas."""
+    """Return the comma-separated parts of a variable."""
     return [part.strip() for part in environment.get(variable, "").split(",") if part.strip()]
 
 
@@ -88,12 +88,12 @@ _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-)
 
 
 class UnsafeTarget(Exception):
-    """The URL, or an address of its host, is not permitted. The text is a sentence."""
+    """The URL, or an address of its host, is not permitted. The text is a sentence for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The parts of a checked URL, so that nothing parses it again.
+    """The parts of a checked URL. The request uses these parts, so that the URL is not parsed twice.
 
     ``path`` is percent-encoded and contains the query.
     """
@@ -112,7 +112,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressRules:
-    """Exceptions from "public https only": plain http, networks, and names that may have any address."""
+    """Exceptions from the rule "only public addresses, only https": plain http, networks, and names with any address."""
 
     allow_http: bool = False
     allowed_networks: tuple[Network, ...] = ()
@@ -122,7 +122,7 @@ class EgressRules:
     def from_environment(cls, environment: Mapping[str, str], *, dev: bool) -> EgressRules:
         """Read ``WORKSPACED_ALLOW_HTTP``, ``…_ALLOWED_CIDRS`` and ``…_ALLOWED_HOSTS`` (comma-separated).
 
-        ``dev`` permits plain http and this machine.
+        ``dev`` permits plain http and the addresses of this machine.
 
         Raises:
             ValueError: a value is invalid; the message names the variable.
@@ -138,7 +138,7 @@ class EgressRules:
         return cls(allow_http=dev or http == "true", allowed_networks=tuple(networks), allowed_hosts=frozenset(hosts))
 
     def target(self, url: str) -> Target:
-        """Return the parts of a permitted URL. The name is resolved only when it is connected to.
+        """Return the parts of a permitted URL. The name is not resolved before the connection.
 
         Raises:
             UnsafeTarget: the URL is not permitted.
@@ -206,7 +206,7 @@ class EgressRules:
 
 
 def literal_address(host: str) -> Address | None:
-    """Return the address if the host is an address, also in the old forms that resolvers accept (127.1, 0x7f000001)."""
+    """Return the address if the host is an address, not a name. Old forms that resolvers accept (127.1, 0x7f000001) count."""
     try:
         return ip_address(host)
     except ValueError:

@@ -24,18 +24,18 @@ class BucketAddress:
     """URL of the server; empty: the URL of AWS in the region."""
     region: str = "us-east-1"
     path_style: bool = True
-    """Whether the bucket is in the path of a request; otherwise it is a part of the host."""
+    """Whether the bucket is in the path of a request; otherwise it is part of the host name."""
     credentials: Path | None = field(default=None, repr=False)
-    """File of an access key in the form of AWS; None: the environment or the role of the machine provides the key."""
+    """File with an access key in the format of AWS; None: the environment or the role of the machine provides the key."""
     seconds: int = 30
-    """Time limit of each request with its repetitions. The largest request sends 8 MiB."""
+    """Time limit of each request, including its retries. The largest request sends 8 MiB."""
 
     def __str__(self) -> str:
         return f"{SCHEME}{self.bucket}{f'/{self.prefix}' if self.prefix else ''}"
 
     @property
     def requested_endpoint(self) -> str:
-        """The URL to which the client sends requests; empty: the client knows it."""
+        """The URL to which the client sends requests; empty: the client derives it from the region."""
         if self.path_style or not self.endpoint:
             return self.endpoint
         return _ENDPOINT.sub(rf"\g<scheme>://{self.bucket}.\g<host>", self.endpoint)
@@ -58,7 +58,7 @@ def checked_endpoint(url: str) -> str:
     """Return the URL of a server without a slash at its end.
 
     Raises:
-        ValueError: it is not the URL of a server only.
+        ValueError: the URL is malformed, or has more than a scheme, a host and a port.
     """
     if url and not _ENDPOINT.fullmatch(url):
         raise ValueError(

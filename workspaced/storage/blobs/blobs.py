@@ -18,7 +18,7 @@ from workspaced.storage.port import Transaction
 from workspaced.storage.store import Store
 
 GRACE_MS = 12 * 3_600_000
-"""How long bytes are kept that nothing refers to."""
+"""How long unused bytes are kept, in milliseconds."""
 
 
 class Blobs:
@@ -43,12 +43,12 @@ class Blobs:
         return self._incoming.scratch()
 
     async def keep(self, *received: Incoming) -> Mapping[str, str]:
-        """Store bytes, unless equal ones are stored. Return their names by SHA-256, for `use`.
+        """Store bytes, unless equal bytes are already stored. Return the names of the bytes by SHA-256, for `use`.
 
-        Without `use` a later sweep deletes them.
+        If no `use` follows, a later sweep deletes the bytes.
 
         Raises:
-            UnavailableProblem: they can't be stored now.
+            UnavailableProblem: the bytes can't be stored now.
         """
         kept: dict[str, str] = {}
         for one in received:
@@ -62,14 +62,14 @@ class Blobs:
     async def _announce(self, one: Incoming) -> str:
         row = await self._store.read_brief(lambda reader: rows.find(reader, one.sha256))
         if row is not None and row.unused_since is None:
-            return row.name  # a sweep deletes it after the grace, if at all; `use` would notice
+            return row.name  # if a sweep deletes the row meanwhile, `use` raises
         return await self._store.write(lambda tx: rows.announce(tx, one.sha256, size=one.size, now=self._now()))
 
     def use(self, tx: Transaction, kept: Mapping[str, str]) -> None:
-        """Keep the bytes, because this transaction stores a reference to them.
+        """Mark the bytes as used, in the transaction that stores a reference to them.
 
         Raises:
-            UnavailableProblem: the bytes were dropped, or the database has another store now.
+            UnavailableProblem: the bytes were dropped, or the database now names another store.
         """
         self.identity.require_current(tx)
         rows.use(tx, kept)
@@ -77,7 +77,7 @@ class Blobs:
     async def read(self, sha256: str, *, start: int, length: int) -> AsyncGenerator[bytes, None]:
         """Yield ``length`` bytes from ``start`` on, in pieces.
 
-        If these are all bytes, the last piece comes only after their SHA-256 was compared.
+        If all bytes are read, their SHA-256 is compared before the last piece is yielded.
 
         Raises:
             UnavailableProblem: the bytes are missing, damaged or can't be read, although the database refers to them.
@@ -94,9 +94,9 @@ class Blobs:
             raise _missing() from error
 
     async def as_file(self, sha256: str, *, size: int, folder: Path) -> Path:
-        """Return a file with these bytes, which the caller must not change.
+        """Return the path of a file with these bytes. The caller must not change the file.
 
-        If the store has no files, the file is created in ``folder``.
+        If the store is a bucket, the file is created in ``folder``.
 
         Raises:
             UnavailableProblem: as `read`.
@@ -117,7 +117,7 @@ class Blobs:
 
 
 async def verified(parts: AsyncGenerator[bytes, None], sha256: str) -> AsyncGenerator[bytes, None]:
-    """Yield the same bytes; the last piece only if all together have this SHA-256.
+    """Yield the same bytes, but the last piece only if all bytes together have this SHA-256.
 
     Raises:
         UnavailableProblem: their SHA-256 differs.

@@ -1,7 +1,7 @@
 """Bytes in a bucket of S3: for each name the objects ``name/0``, ``name/1`` … with up to 8 MiB each.
 
-Each object is written by one request and read by requests of a megabyte. So memory and the time of each request are bounded,
-and a slow client keeps no request open. Multipart uploads are not used, because a killed process would leave parts that no
+Each object is written by one request and read by requests of a megabyte. So each request has bounded memory and time, and a
+slow client keeps no request open. Multipart uploads are not used, because a killed process would leave parts that no
 listing shows. The object with the highest number is written last, so the bytes are complete if it exists.
 """
 
@@ -57,10 +57,10 @@ class Bucket(BlobStore):
         return str(self._address)
 
     async def prepare(self, source: Path) -> None:
-        """See `BlobStore.prepare`. Nothing is needed."""
+        """Do nothing: a bucket needs no preparation. See `BlobStore.prepare`."""
 
     async def put(self, name: str, source: Path) -> None:
-        """See `BlobStore.put`. The file stays."""
+        """See `BlobStore.put`. The file is not moved."""
         with await asyncio.to_thread(source.open, "rb") as file:
             index, is_last = 0, False
             while not is_last:
@@ -126,7 +126,7 @@ class Bucket(BlobStore):
         """Wait until another object may be sent.
 
         Raises:
-            UnavailableProblem: the store is so slow that the turn does not come in time.
+            UnavailableProblem: the bucket is so slow that this object got no turn within the time limit.
         """
         try:
             async with asyncio.timeout(self._address.seconds):
@@ -168,7 +168,7 @@ class Bucket(BlobStore):
     ) -> UnavailableProblem:
         """Return the problem, and log it with the address.
 
-        Neither has the text of the library, which may contain a signed URL.
+        Neither contains the library's error text, which may contain a signed URL.
         """
         structlog.get_logger().warning("bucket_failed", bucket=self.shown, reason=what, code=code or None)
         detail = f"The bucket that holds files {what}{f' ({code})' if code else ''}."
@@ -216,10 +216,10 @@ def _open(address: BucketAddress) -> S3Store:
 
 
 def _read_credentials(path: Path) -> S3Credential:
-    """Return the access key in a file, which is read again after some minutes, so that it can be replaced.
+    """Return the access key in a file. The client reads the file again after some minutes, so that the key can be replaced.
 
     Raises:
-        StorageUnusable: the file can't be read. The message has nothing of its content.
+        StorageUnusable: the file can't be read. The message contains no part of its content.
     """
     parsed = configparser.ConfigParser(interpolation=None)
     try:

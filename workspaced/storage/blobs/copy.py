@@ -33,7 +33,7 @@ _MISSING_SHOWN: Final = 5
 
 
 class BlobCopy:
-    """A copy from one store to another. ``incoming`` is on the file system of the target, if that is a folder."""
+    """A copy from one store to another. If the target is a folder, ``incoming`` is on the same file system."""
 
     def __init__(self, address: Address, source: BlobStore, target: BlobStore, incoming: IncomingFolder) -> None:
         self._address = address
@@ -43,13 +43,13 @@ class BlobCopy:
         self._missing: list[str] = []
 
     async def run(self, report: Callable[[int, int], None]) -> tuple[int, int]:
-        """Copy bytes that the target does not have. Return how many were copied, and how many the target had.
+        """Copy the bytes of all rows that the target does not have. Return the numbers of copied and of present rows.
 
-        ``report`` gets both numbers from time to time.
+        ``report`` gets both numbers after each page of rows.
 
         Raises:
-            StorageUnusable: the target belongs to another database; or bytes in use are missing or damaged, and all others are
-                copied.
+            StorageUnusable: the target belongs to another database; or bytes in use are missing or damaged, after all other
+                bytes were copied.
             UnavailableProblem: a store or the database fails.
         """
         await self._require_own_target()
@@ -71,9 +71,9 @@ class BlobCopy:
         return counts["copied"], counts["present"]
 
     async def switch(self, report: Callable[[int, int], None]) -> None:
-        """Make the target the store of the database, after a `run`.
+        """Make the target the store of the database. Call `run` before.
 
-        From the first transaction on, no host records new bytes, and no host can start. So the second run finds the last bytes.
+        After the first transaction, no host can record new bytes, and none can start. So the `run` here copies the last bytes.
         """
         moving = await self._transact(_begin_move)
         await self.run(report)
@@ -94,7 +94,7 @@ class BlobCopy:
         return await self._transact(lambda tx: rows.page(tx, after=after, most=_ROWS))
 
     async def _copy_all(self, part: list[StoredBlob]) -> list[str]:
-        """Copy several rows at once. All copies run to their end, even if some fail."""
+        """Copy the bytes of several rows at once. All copies run to their end, even if some fail."""
         ended = await asyncio.gather(*map(self._copy, part), return_exceptions=True)
         for one in ended:
             if isinstance(one, BaseException):
@@ -102,7 +102,7 @@ class BlobCopy:
         return [str(one) for one in ended]
 
     async def _copy(self, row: StoredBlob) -> str:
-        """Copy the bytes of a row. Return copied, present or missing."""
+        """Copy the bytes of a row. Return ``copied``, ``present`` or ``missing``."""
         if await self._target.holds(row.name, row.size):
             return "present"
         try:
@@ -119,7 +119,7 @@ class BlobCopy:
         return "copied"
 
     def _note_missing(self, row: StoredBlob) -> str:
-        """Note bytes that are missing, unless nothing refers to them: an upload may have been interrupted."""
+        """Record missing bytes if they are in use. Unused bytes may be missing because an upload was interrupted."""
         if row.unused_since is None:
             self._missing.append(row.sha256)
         return "missing"
@@ -129,9 +129,9 @@ class BlobCopy:
 
 
 def _begin_move(tx: Transaction) -> str:
-    """Record that a move is ending, or find the record of an interrupted move.
+    """Record that a move is ending; return the new value of the constant, or the value of an interrupted move.
 
-    PostgreSQL waits for uploads that are being recorded.
+    On PostgreSQL, this waits for transactions that are recording uploads.
     """
     recorded = find_constant(tx, CONSTANT)
     if recorded is not None and recorded.startswith(MOVING):

@@ -1,4 +1,4 @@
-"""Threads for work on files, which ends even if its caller is cancelled."""
+"""Threads for work on files. The work runs to its end even if its caller is cancelled."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class FileThreads:
         self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="blobs")
 
     async def stop(self) -> None:
-        """Wait for what runs."""
+        """Wait until all work has ended, and end the threads."""
         await asyncio.to_thread(self._threads.shutdown)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run on a thread, and wait for its end even if cancelled, so that no file is closed while in use."""
+        """Run ``work`` on a thread, and wait for its end even if cancelled, so that no file is closed while in use."""
         running = asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(work, *args, **kwargs))
         try:
             return await asyncio.shield(running)
@@ -37,16 +37,16 @@ class FileThreads:
             raise
 
     async def finish(self, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Run like `run`, to its end even if the caller is cancelled before it begins."""
+        """Run ``work`` like `run`, but also if the caller is cancelled before the work begins."""
         await asyncio.shield(asyncio.ensure_future(self.run(work, *args, **kwargs)))
 
     async def acquire(self, work: Callable[[Path], T], path: Path, *, release: Callable[[T], object]) -> T:
-        """Open on a thread, like `run`; release what was opened if the caller is cancelled meanwhile."""
+        """Open ``path`` with ``work`` on a thread; ``release`` the result if the caller is cancelled meanwhile."""
         return await acquired(asyncio.get_running_loop().run_in_executor(self._threads, work, path), release)
 
 
 async def acquired(opening: asyncio.Future[T], release: Callable[[T], object]) -> T:
-    """Return what a thread opens. If the caller is cancelled meanwhile, wait for it and release it."""
+    """Return the result of ``opening``. If the caller is cancelled meanwhile, wait for the result and release it."""
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:

@@ -1,7 +1,7 @@
-"""The identity of a store of bytes, by which a database recognizes it.
+"""The identity of a store of bytes: a random text by which the database recognizes the store.
 
-It is a random text in the store and in the database. A host with another folder or bucket can therefore not start, and a host
-that runs while the files move to another store records nothing more.
+The text is in the store and in the database. So a host with another folder or bucket can't start. A host that runs while the
+files move to another store can't record new bytes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from workspaced.storage.port import ReadTransaction, StorageUnusable
 from workspaced.storage.store import Store
 
 CONSTANT: Final = "blob_store"
-"""The name of the constant. The value has the identity of the present store, then the identities of former stores, to which
-files may move back."""
+"""The name of the constant. The value is the identity of the present store, followed by the identities of former stores, to
+which files may move back."""
 MOVING: Final = "moving "
 """The beginning of the constant while `workspaced blobs copy` ends a move. The identities follow."""
 _CLAIMED: Final = "claimed "
@@ -38,7 +38,7 @@ class BlobIdentity:
         """Compare the store with the database. The first start with a database writes the identity to both.
 
         Raises:
-            StorageUnusable: it is the store of another database, this database has another store, or access is refused.
+            StorageUnusable: the store belongs to another database, this database has another store, or access is refused.
             UnavailableProblem: the store or the database can't be reached, or files are being moved.
         """
         try:
@@ -62,12 +62,12 @@ class BlobIdentity:
         return recorded
 
     def require_current(self, reader: ReadTransaction) -> None:
-        """Check that the database has the store that `check` found.
+        """Check that the database still names the store that `check` found.
 
-        In a writing transaction, the database can't change this before the commit.
+        In a writing transaction, the name can't change before the commit.
 
         Raises:
-            UnavailableProblem: the files were moved to another store since.
+            UnavailableProblem: the files were moved to another store meanwhile.
         """
         if find_constant(reader, CONSTANT) != self._recorded:
             detail = "The files were moved to another store: this host must be started with it."
@@ -76,8 +76,8 @@ class BlobIdentity:
     async def _claim(self) -> str:
         """Write a new identity to the store and the database, and return it.
 
-        The text is in the database before, so that a start after a crash recognizes it in the store. If the store does not have
-        it, a new text is used: the crashed host may have had another store.
+        The database gets the identity first, so that a start after a crash recognizes it in the store. If the store has no
+        identity then, a new one is made, because the crashed host may have had another store.
         """
         found = await self._blob_store.identity()
         recorded = await self._store.read(lambda reader: find_constant(reader, CONSTANT))

@@ -1,4 +1,4 @@
-"""A store of bytes under names: the interface between `workspaced.storage.blobs.blobs` and a folder or a bucket.
+"""A store of named bytes: the interface between `workspaced.storage.blobs.blobs` and a folder or a bucket.
 
 A name is ``ab/cdef….id``: the SHA-256 of the bytes, and 16 hexadecimal digits that make it unique. The bytes of a name never
 change.
@@ -15,38 +15,38 @@ from typing import Final
 from workspaced.core.problems import UnavailableProblem
 
 IDENTITY: Final = "identity"
-"""The name of the text that identifies a store. No bytes have this name."""
+"""The name of the text that identifies a store. Stored bytes never have this name."""
 
 
 class BlobStoreRefused(UnavailableProblem):
-    """The store does not exist, or may not be used. At a start this is fatal; a running service waits until it is corrected."""
+    """The store does not exist, or may not be used. At a start this is fatal; a running service waits for a correction."""
 
 
 class BlobStore(ABC):
-    """A folder or a bucket, as one process uses it. Several may use it at once.
+    """A folder or a bucket, as one process uses it. Several processes may use the same store at once.
 
-    Each method raises UnavailableProblem if the store fails, and ends within the time limit of its kind.
+    Each method raises UnavailableProblem if the store fails. Each request to a bucket has a time limit.
     """
 
     @property
     @abstractmethod
     def shown(self) -> str:
-        """The address, for people; without credentials."""
+        """The address of the store for messages, without credentials."""
 
     @abstractmethod
     async def prepare(self, source: Path) -> None:
-        """Do the part of `put` that needs no name, so that a name can be announced meanwhile."""
+        """Do the part of `put` that needs no name, so that the caller can announce the name at the same time."""
 
     @abstractmethod
     async def put(self, name: str, source: Path) -> None:
-        """Store the bytes of a file that was prepared, and may be moved. They are durable and complete when this returns.
+        """Store the bytes of a prepared file, which may be moved. When this returns, the bytes are durable and complete.
 
-        If the store already has bytes of this name, they are equal, or a killed process left them. They are replaced.
+        Existing bytes of this name are replaced. They are equal, or a killed process left them.
         """
 
     @abstractmethod
     async def holds(self, name: str, size: int) -> bool:
-        """Return whether the ``size`` bytes of a name are completely there."""
+        """Return whether the store has all ``size`` bytes of a name."""
 
     @abstractmethod
     def read(self, name: str, *, start: int, length: int) -> AsyncGenerator[bytes, None]:
@@ -58,11 +58,11 @@ class BlobStore(ABC):
 
     @abstractmethod
     def local_path(self, name: str) -> Path | None:
-        """Return the file with these bytes, if the store has files."""
+        """Return the path of the file with these bytes; None if the store has no files."""
 
     @abstractmethod
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete the bytes of these names, if they exist, also incomplete ones."""
+        """Delete the bytes of these names, also incomplete bytes. A name without bytes is no error."""
 
     @abstractmethod
     async def identity(self) -> str | None:
@@ -74,5 +74,5 @@ class BlobStore(ABC):
 
 
 def new_name(sha256: str) -> str:
-    """Return a name for bytes with this SHA-256 (64 hexadecimal digits) that was never used before."""
+    """Return a new, unique name for bytes with this SHA-256 (64 hexadecimal digits)."""
     return f"{sha256[:2]}/{sha256[2:]}.{secrets.token_hex(8)}"

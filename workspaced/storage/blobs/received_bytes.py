@@ -1,8 +1,8 @@
 """Bytes that a host receives or converts, in a folder of its disk, before they are stored.
 
 A writer locks its file or its scratch folder; the kernel releases the lock when the process ends. So an entry without a lock
-was left by a dead process. A writer holds a shared lock on the folder while it creates and locks its entry; `drop_abandoned`
-takes an exclusive lock.
+was left by a dead process. While a writer creates and locks its entry, it holds a shared lock on the whole folder.
+`drop_abandoned` takes this lock exclusively.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Incoming:
 
 
 class IncomingFolder:
-    """The folder, as one process uses it; several processes may use it at once."""
+    """The folder of received bytes, as one process uses it. Several processes may use the folder at once."""
 
     def __init__(self, folder: Path, threads: FileThreads) -> None:
         self._folder = folder
@@ -45,7 +45,7 @@ class IncomingFolder:
         """Create the folder.
 
         Raises:
-            StorageUnusable: it can't be created.
+            StorageUnusable: the folder can't be created.
         """
         try:
             await self._threads.run(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True)
@@ -57,9 +57,9 @@ class IncomingFolder:
 
     @asynccontextmanager
     async def receive(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[Incoming, None]:
-        """Receive bytes. If nothing moved the file away, it is deleted at the end of the block.
+        """Receive bytes in a file. It is deleted at the end of the block, unless it was moved.
 
-        They are hashed and written on threads, a megabyte at a time.
+        The bytes are hashed and written on threads, a megabyte at a time.
 
         Raises:
             UnavailableProblem: the disk is full or fails; nothing remains.

@@ -1,7 +1,7 @@
 """The rows of stored bytes: one for each SHA-256, with the name of its bytes in the store.
 
-A row is committed before its bytes are written, and deleted before they are deleted. A name is never used again. So even a late
-process can neither lose bytes that a row names, nor leave bytes that no row names.
+A row is committed before its bytes are written, and is deleted before its bytes are deleted. A name is never used again. So
+even a late process can't delete bytes that a row names, and can't leave bytes that no row names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SQL = load_statements("workspaced.storage.blobs", "queries.sql")
 
 
 class StoredBlob(NamedTuple):
-    """A row. ``unused_since``: when it was announced, or found without a reference (milliseconds); None: in use."""
+    """The row of stored bytes. ``unused_since``: when it was announced or found unused (milliseconds); None: in use."""
 
     sha256: str
     name: str
@@ -39,10 +39,10 @@ def announce(tx: Transaction, sha256: str, *, size: int, now: int) -> str:
 
 
 def use(tx: Transaction, kept: Mapping[str, str]) -> None:
-    """Mark rows as used, in the transaction that refers to them. ``kept`` has names by SHA-256.
+    """Mark rows as used, in the transaction that refers to them. ``kept``: the names of the bytes, by SHA-256.
 
     Raises:
-        UnavailableProblem: a row was deleted meanwhile, because it was announced a day ago.
+        UnavailableProblem: a row was deleted meanwhile, because it was announced too long ago.
     """
     for sha256, name in sorted(kept.items()):
         if not tx.run(_SQL["use"], {"sha256": sha256, "name": name}):
@@ -51,5 +51,5 @@ def use(tx: Transaction, kept: Mapping[str, str]) -> None:
 
 
 def page(reader: ReadTransaction, *, after: str, most: int) -> list[StoredBlob]:
-    """Return the next rows in the order of their SHA-256."""
+    """Return up to ``most`` rows after the SHA-256 ``after``, in the order of their SHA-256."""
     return [StoredBlob._make(row) for row in reader.all(_SQL["page"], {"after": after, "most": most})]

@@ -1,11 +1,11 @@
 """The schema as numbered migration files, forward only, immutable once released.
 
-Each database has a folder; the same number is the same step in both. A program is identified by the newest step that it knows.
+SQLite and PostgreSQL have one folder each; files of the same number are the same step. A program is identified by the newest
+step that it knows.
 
 The first line of a file is ``-- oldest program: N``: programs that know step N can use the database after this step. A step
-that adds something keeps the N of the step before. A step that raises N removes only things that no program from N on uses, so
-these programs also run without the step. The step is released later than the first program that does not use the removed
-things.
+that adds something keeps the N of the previous step. A step that raises N removes only things that programs from N on do not
+use, so these programs also work before the step. It is released after the first program that does not use the removed things.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OLDEST = re.compile(r"-- oldest program: (\d+)\n")
 
 
 class MigrationStep(NamedTuple):
-    """A file. After the step, a program must know step ``oldest_program`` to use the database."""
+    """A migration file. After the step, a program must know step ``oldest_program`` to use the database."""
 
     number: int
     oldest_program: int

@@ -1,4 +1,4 @@
-// A chart that the service has drawn: the values at the pointer or at the keyboard's mark, and zoom by selecting a part.
+// Extends a chart that the service has drawn: show the values at the pointer or at the keyboard's mark, and zoom into a part.
 "use strict";
 
 const LEAST_PIXELS = 6;
@@ -15,7 +15,7 @@ function localTime(at, precision) {
   return precision === "s" ? second : `${second}.${String(time.getMilliseconds()).padStart(3, "0")}`;
 }
 
-// The readings of a line: the milliseconds after the beginning, the height in thousandths or none, and the text.
+// Return the readings of a line: milliseconds from the beginning of the chart, height in thousandths or null, and text.
 function readingsOf(path) {
   return path.dataset.readings.split("\n").filter(Boolean).map((line) => {
     const [at, height, ...words] = line.split(" ");
@@ -23,7 +23,7 @@ function readingsOf(path) {
   });
 }
 
-// The last reading up to a time; none before the first one.
+// Return the last reading that is not after a time; null before the first reading.
 function readingAt(readings, at) {
   let low = 0;
   let high = readings.length;
@@ -54,14 +54,14 @@ function follow(figure) {
   const part = make("div", "part", area);
   const reading = make("div", "reading", area);
   const cover = make("div", "cover", area);
-  let here = null; // the time of the mark, after the beginning
-  let from = null; // the time where a part begins
+  let here = null; // the mark, in milliseconds from the beginning of the chart
+  let from = null; // the beginning of the selected part, also in milliseconds
   let pointer = null;
 
   for (const text of area.querySelectorAll("text[data-at]")) {
     text.textContent = localTime(Number(text.dataset.at), text.dataset.precision);
   }
-  // The marked moment is the value of a slider, so that a screen reader says it.
+  // The mark is the value of a slider, so that a screen reader announces it.
   const attributes = { role: "slider", "aria-label": "Values of the chart", "aria-describedby": "chart-keys", "aria-valuemin": 0 };
   for (const [name, value] of Object.entries({ ...attributes, "aria-valuemax": length, tabindex: 0 })) cover.setAttribute(name, value);
   figure.querySelector("#chart-keys").hidden = false;
@@ -98,7 +98,7 @@ function follow(figure) {
     cover.setAttribute("aria-valuetext", Array.from(reading.children, (row) => row.textContent).join("; "));
   }
 
-  // The change that is nearest to a time, if it is only a few pixels away.
+  // Return the time of the nearest change if it is only a few pixels away, else the given time.
   function nearest(at) {
     let best = null;
     for (const instant of instants) {
@@ -184,14 +184,14 @@ function follow(figure) {
   show();
 }
 
-// Show the chart of another range, drawn by the service. The rest of the page may depend on the range too.
+// Load the chart of another range from the service. The form of keys and the table of values also depend on the range.
 async function load(figure, url, keep = true) {
   let page = null;
   try {
     const response = await fetch(url, { credentials: "same-origin" });
     if (response.ok) page = new DOMParser().parseFromString(await response.text(), "text/html");
   } catch {
-    // The service can't be reached: the browser says so when it opens the page.
+    // The service can't be reached: the browser shows this when it opens the page.
   }
   const next = page && page.getElementById("chart");
   if (!next) {

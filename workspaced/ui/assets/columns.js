@@ -1,4 +1,4 @@
-// The columns of the entries: which are shown, how wide they are, and how high the rows. The browser keeps the choice.
+// The columns of the entries: which columns are shown, their widths, and the height of rows. The browser stores the choice.
 "use strict";
 
 const LEAST_PIXELS = 64;
@@ -21,7 +21,7 @@ function startColumns(table) {
     try {
       localStorage.setItem(name, JSON.stringify(value));
     } catch {
-      // The storage is full or forbidden: the choice lasts as long as the page.
+      // The storage is full or forbidden: the choice applies only until the page is closed.
     }
   }
 
@@ -41,7 +41,7 @@ function startColumns(table) {
     showWidths(stored(widthsName, {}));
   });
 
-  // Widths follow the content until a handle is moved. From then on each column but the last one has its own.
+  // Widths follow the content until the user moves a handle. From then on, each column except the last has a stored width.
   const shownHeads = () => heads.filter((head) => !table.dataset.hidden.split(" ").includes(head.dataset.label));
   const sizedHeads = () => shownHeads().slice(0, -1);
 
@@ -57,7 +57,7 @@ function startColumns(table) {
 
   function setWidth(head, pixels) {
     const widths = { ...stored(widthsName, {}), ...present() };
-    const spare = Math.max(shownHeads().at(-1).offsetWidth - LEAST_PIXELS, 0); // the last column has the rest
+    const spare = Math.max(shownHeads().at(-1).offsetWidth - LEAST_PIXELS, 0); // the last column gets the remaining width
     widths[head.dataset.label] = Math.max(Math.min(Math.round(pixels), head.offsetWidth + spare), LEAST_PIXELS);
     keep(widthsName, widths);
     showWidths(widths);

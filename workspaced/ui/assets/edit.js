@@ -1,5 +1,5 @@
-// The grid of entries: edit in place, by keyboard or pointer, and undo. Every change is a form that the service checks.
-// Without this script the same changes are made by the forms that the links lead to.
+// The grid of entries: edit a cell by keyboard or pointer, and undo changes. Every change is a form that the service checks.
+// Without this script, users make the same changes with the forms behind the links.
 "use strict";
 
 const EDITABLE = "td[data-label='Value'], td[data-label='Type']";
@@ -9,7 +9,7 @@ function formToken() {
   return document.querySelector("input[name='form_token']").value;
 }
 
-// What an action did; the live updates have a status of their own.
+// Show the result of an action. The status of live updates is separate.
 function say(sentence) {
   byId("done").textContent = sentence;
 }
@@ -18,7 +18,7 @@ function made(kind, properties) {
   return Object.assign(document.createElement(kind), properties);
 }
 
-// Send a form. Return the document of the response, with `problem` for a person if it was not done, and `errors` by field.
+// Send a form, and return the parts of the response. If the action failed, `problem` says why, and `errors` has errors by field.
 async function sendForm(address, fields) {
   const body = new URLSearchParams({ ...fields, form_token: formToken() });
   let response;
@@ -47,7 +47,7 @@ async function sendForm(address, fields) {
   };
 }
 
-// Show the rows of this page as the service has them now, after an action on several.
+// Load the rows of this page again, after an action on several rows.
 async function readRows() {
   try {
     const response = await fetch(location.href, { credentials: "same-origin" });
@@ -59,7 +59,7 @@ async function readRows() {
   }
 }
 
-// The stack of actions on a sink that can be undone, the last one last; it outlives a change of the page.
+// The actions on a sink that can be undone, the latest at the end. The browser keeps them when the user opens another page.
 function storedActions(name) {
   try {
     return JSON.parse(sessionStorage.getItem(name)) || [];
@@ -76,12 +76,12 @@ function storeActions(name, actions) {
       return kept;
     } catch {
       if (!kept.length) return kept;
-      kept = kept.slice(1); // the values are too long for the storage of the browser: the oldest action can't be undone
+      kept = kept.slice(1); // the values are too long for the storage of the browser, so the oldest action can't be undone
     }
   }
 }
 
-// The page after an import or a restoration: the sink's page can undo it, too.
+// On the page after an import or a restoration: store its undo, so that the page of the sink can undo it, too.
 function keepUndo(form) {
   const name = `undo ${form.dataset.changes}`;
   const before = storedActions(name);
@@ -109,7 +109,7 @@ function startGrid(table) {
   const hidden = () => (table.dataset.hidden || "").split(" ");
   const width = () => Object.keys(FIELDS).filter((label) => !hidden().includes(label)).length;
   const cells = () => Array.from(body.querySelectorAll(EDITABLE)).filter((cell) => !hidden().includes(cell.dataset.label));
-  let current = null; // the key and the column of the cell that Tab reaches
+  let current = null; // the key and the column of the one cell that Tab can focus
 
   function nameOf(cell) {
     return { key: cell.parentElement.dataset.key, label: cell.dataset.label };
@@ -119,7 +119,7 @@ function startGrid(table) {
     return name && cells().find((cell) => cell.parentElement.dataset.key === name.key && cell.dataset.label === name.label);
   }
 
-  // What the user has to know before a change of an entry that a pipeline feeds.
+  // The warning before a change of an entry that a pipeline feeds.
   const warningOf = (row) => (row.dataset.fed ? `${row.dataset.fed} ${table.dataset.fed}` : "");
 
   function prepare() {
@@ -180,7 +180,7 @@ function startGrid(table) {
     const result = await sendForm(last.address || address, last.fields);
     undoButton.disabled = false;
     if (result.problem) {
-      if ([400, 404, 409, 412, 422].includes(result.status)) keep(actions); // it will never be possible
+      if ([400, 404, 409, 412, 422].includes(result.status)) keep(actions); // a retry can't succeed
       if (result.row && !last.address) showRow(last.fields.key, result.row);
       say(`Not undone (${last.sentence}): ${result.problem}`);
       return;
@@ -195,7 +195,7 @@ function startGrid(table) {
   function edit(cell, typed) {
     const row = cell.parentElement;
     if (row.dataset.open && cell.dataset.label === "Value") {
-      location.assign(row.dataset.open); // a long value needs the form
+      location.assign(row.dataset.open); // a long value is edited in its form
       return;
     }
     if (cell.querySelector("[data-editing]")) return;
@@ -211,7 +211,7 @@ function startGrid(table) {
     const warning = made("p", { className: "notice", id: "cell-fed", textContent: warningOf(row), hidden: !row.dataset.fed });
     editor.setAttribute("aria-describedby", `${warning.id} ${error.id}`);
     let busy = false;
-    let present = null; // the row that another user has left
+    let present = null; // the row with the values that another user has saved
 
     function close() {
       if (present) {
@@ -251,7 +251,7 @@ function startGrid(table) {
         present = result.row;
         row.dataset.shown = present.dataset.shown;
         const other = present.querySelector(`td[data-label='${cell.dataset.label}']`).textContent.trim();
-        error.textContent += ` It is now “${other}”. Enter replaces that with yours, Escape keeps it.`;
+        error.textContent += ` It is now “${other}”. Enter replaces it, Escape keeps it.`;
       }
       error.hidden = false;
       editor.setAttribute("aria-invalid", "true");
@@ -287,7 +287,7 @@ function startGrid(table) {
     editor.setSelectionRange(editor.value.length, editor.value.length);
   }
 
-  let warned = null; // the key of the entry that Delete deletes at its second press, because a pipeline feeds it
+  let warned = null; // the key of an entry that a pipeline feeds: the warning was shown, so the next Delete deletes it
 
   async function remove(cell) {
     const row = cell.parentElement;
@@ -332,7 +332,7 @@ function startGrid(table) {
     }
   });
   onUndo(undo);
-  let clicked = null; // the first click selects a cell, the second one edits it
+  let clicked = null; // the cell of the last click: a second click on the same cell edits it
   body.addEventListener("click", (event) => {
     const cell = event.target.closest(EDITABLE);
     if (!cell || event.target.closest("a, textarea") || String(getSelection())) return;
@@ -375,7 +375,7 @@ function startGrid(table) {
   document.addEventListener("rows", prepare);
   prepare();
   keep(stack());
-  // The next key after a search acts on what it found.
+  // After a search, the first cell has the focus, so that the next key acts on the result.
   if (new URLSearchParams(location.search).get("search") && document.activeElement === document.body) focusCell(cells()[0]);
 }
 

@@ -1,4 +1,4 @@
-// Read a file into the text of the table; the service decodes it, and turns a workbook into rows.
+// Send a chosen file to the service, and put the text that it returns into the table field. The service also reads workbooks.
 "use strict";
 
 const chosen = byId("file");

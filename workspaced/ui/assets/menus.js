@@ -1,4 +1,4 @@
-// Menus are <details>: only one is open, Escape or a click beside it closes it. "?" shows the help.
+// Menus are <details> elements. Only one menu is open; Escape or a click outside closes it. "?" shows the help.
 "use strict";
 
 const menus = () => document.querySelectorAll("details.menu[open]");
@@ -25,7 +25,7 @@ document.addEventListener("keydown", (event) => {
   }
 }, true);
 
-// The menu of a new entry begins with its first field.
+// When the menu for a new entry opens, its first field gets the focus.
 document.addEventListener("toggle", (event) => {
   if (event.target.open && event.target.querySelector(":scope > #add")) byId("new-key").focus();
 }, true);

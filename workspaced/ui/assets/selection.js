@@ -1,5 +1,5 @@
 // Select rows with the pointer or by keyboard, and act on them on the same page.
-// Without this script the boxes and buttons are a form, and its response is a page.
+// Without this script, the boxes and buttons are a form, and the response to the form is a new page.
 "use strict";
 
 const MOST_PLOTTED = 8;
@@ -11,7 +11,7 @@ function startSelection(form, table) {
   const boxes = () => Array.from(body.querySelectorAll(".row-box"));
   const keyOf = (box) => box.closest("tr").dataset.key;
   const all = Object.assign(document.createElement("input"), { type: "checkbox", className: "row-box" });
-  let chosen = new Set(); // the keys of the selected rows: a live update replaces the boxes
+  let chosen = new Set(); // the keys of the selected rows, because a live update replaces the boxes
   let last = null;
   let busy = false;
 
@@ -49,7 +49,7 @@ function startSelection(form, table) {
       const response = await fetch(address, { method: "POST", body: new URLSearchParams(fields), credentials: "same-origin" });
       if (!response.ok) throw new Error(String(response.status));
       await toClipboard(await response.text());
-      byId("done").textContent = `${chosen.size} copied, to paste into a spreadsheet`;
+      byId("done").textContent = `${chosen.size} copied. You can paste them into a spreadsheet.`;
     } catch {
       byId("done").textContent = "Not copied. Export the selection instead.";
     }
@@ -138,8 +138,8 @@ function startSelection(form, table) {
   show();
 }
 
-// A block from a spreadsheet: the preview of the import shows what it would change. A block of one column that is pasted on a value
-// belongs to that row and the following ones.
+// Paste cells from a spreadsheet: the preview of the import shows what they would change. A single column that is pasted on a
+// value gives the values of that row and of the rows below.
 function startPaste(table) {
   const lines = (text) => text.match(/(?:"(?:[^"]|"")*"|[^\n])+|(?<=\n|^)(?=\n)/g) || [];
 

@@ -1,10 +1,10 @@
-// Show each time briefly in the zone of the browser: "11:01", "yesterday 11:01", "25 Nov 11:01". The title has the exact time.
+// Show each time in a short form and in the browser's zone: "11:01", "yesterday 11:01", "25 Nov 11:01". The title is exact.
 "use strict";
 
 const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
 const two = (number) => String(number).padStart(2, "0");
 const midnight = (at) => new Date(at.getFullYear(), at.getMonth(), at.getDate());
-let shownOn = 0; // the day that "11:01" means
+let shownOn = 0; // the day on which the times were last written
 
 function briefly(at, today) {
   const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;

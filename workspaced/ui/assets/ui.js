@@ -1,4 +1,4 @@
-// What needs a script: keep a list of entries up to date, and copy it. Everything else is links and forms.
+// Scripts of all pages: live updates and copying of entries, the search field, and parts that wait. Other actions need no script.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
@@ -8,11 +8,11 @@ function showStatus(sentence) {
   if (status) status.textContent = sentence;
 }
 
-// Each row as the service rendered it: other scripts change rows afterwards.
+// The HTML of each row as the service rendered it, because other scripts change the rows later.
 const rendered = new WeakMap();
 for (const row of document.querySelectorAll("#entries tr")) rendered.set(row, row.outerHTML);
 
-// Unchanged rows stay the same elements, so that focus and selection in them remain. So does the row that is edited.
+// Show the rows. Unchanged rows and the row that is being edited keep their elements, so that focus and selection remain.
 function showRows(html) {
   const body = byId("entries");
   const focused = document.activeElement && document.activeElement.closest("#entries tr");
@@ -77,7 +77,7 @@ function follow(address) {
     source = null;
   }
 
-  // A browser opens only a few connections to a service, so a hidden page closes its own.
+  // A browser opens only a few connections to a service, so a hidden page closes its stream.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", open);
@@ -96,7 +96,7 @@ function follow(address) {
   open();
 }
 
-// The clipboard API exists over https and on this machine only; elsewhere a selection is copied.
+// Copy a text. The clipboard API exists only over https and on localhost; elsewhere the selection of a hidden field is copied.
 async function toClipboard(text) {
   if (navigator.clipboard && window.isSecureContext) {
     await navigator.clipboard.writeText(text);
@@ -129,7 +129,7 @@ if (copy) {
   });
 }
 
-// "/" goes to the search. So does any other letter that is typed while nothing has the focus, and it begins the text.
+// "/" focuses the search field. If nothing has the focus, any other letter does so, too, and is the beginning of the text.
 const search = byId("search");
 document.addEventListener("keydown", (event) => {
   const isLetter = event.key.length === 1 && !" ?".includes(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey;
@@ -140,17 +140,17 @@ document.addEventListener("keydown", (event) => {
   search.select();
 });
 
-// A secret is shown to be copied: focus selects all of it.
+// A secret is shown to be copied, so focus selects the whole text.
 for (const secret of document.querySelectorAll("input[readonly]")) {
   secret.addEventListener("focus", () => secret.select());
   if (document.activeElement === secret) secret.select();
 }
 
-// A part of the page that waits for a worker of the service is read again until it does not wait. Returns what reads it now.
-// Unchanged elements stay the same ones, so that focus and selection in them remain.
+// Reload a part of the page until it no longer waits for a worker of the service. Return a function that reloads it now.
+// Unchanged elements are kept, so that focus and selection remain.
 function refresh(part) {
   const htmlOf = (parent) => Array.from(parent.children, (one) => one.outerHTML);
-  let before = htmlOf(part); // as the service rendered it: other scripts change elements afterwards
+  let before = htmlOf(part); // as the service rendered it, because other scripts change elements later
   let pause = 500;
   let timer = 0;
 
@@ -181,7 +181,7 @@ function refresh(part) {
         const response = await fetch(location.href, { credentials: "same-origin" });
         const page = response.ok && new DOMParser().parseFromString(await response.text(), "text/html");
         const next = page && page.getElementById(part.id);
-        if (page && !next) return; // another page: its user has signed out
+        if (page && !next) return; // the response is another page, because the user has signed out
         if (next) {
           show(next);
           if (!("waits" in next.dataset)) return;
@@ -202,7 +202,7 @@ function refresh(part) {
   };
 }
 
-// A search that has found nothing in a part of the entries goes on by itself, until it finds something or ends.
+// If a search has found nothing in a part of the entries, continue it until it finds something or ends.
 async function searchOn() {
   for (let link; (link = document.querySelector("a[data-goes-on]"));) {
     try {
@@ -213,7 +213,7 @@ async function searchOn() {
       for (const part of document.querySelectorAll("#pager, #found")) part.innerHTML = page.getElementById(part.id).innerHTML;
       history.replaceState(null, "", link.href);
     } catch {
-      return; // The service can't be reached, or its user has signed out: the link shows what the browser or the service says.
+      return; // The service can't be reached, or the user has signed out. A click on the link shows the reason.
     }
   }
 }

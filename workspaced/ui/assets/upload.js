@@ -1,4 +1,4 @@
-// Upload files one after the other: chosen, or dropped on the page, with their progress.
+// Upload the files that the user chooses or drops on the page, one after the other, and show the progress.
 "use strict";
 
 const area = byId("upload");

@@ -1,1 +1,1 @@
-"""Changes by users: each form and each action becomes one request to the API, with the permissions of the key."""
+"""Forms and actions with which users change data. They send requests to the API, with the permissions of the user's key."""

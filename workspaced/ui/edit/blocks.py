@@ -49,7 +49,7 @@ def _trail(request: PageRequest, workspace: Mapping[str, Any]) -> list[Link]:
 
 
 async def create_block(request: PageRequest) -> PageView | Response:
-    """Show the form of a new block, or create it; ``parent`` in the query is the id of its parent."""
+    """Show the form of a new block, or create it. ``parent`` in the query is the id of the parent block."""
     workspace = await request.workspace()
     fields = [*_fields(request, "NewBlock"), NEW_ID]
     page = FormPage(
@@ -94,7 +94,7 @@ async def edit_block(request: PageRequest) -> PageView | Response:
 
 
 async def delete_block(request: PageRequest) -> PageView | Response:
-    """Ask whether to delete a block, or delete it, with the blocks below it if the user says so."""
+    """Ask whether to delete a block, or delete it. The user can choose to delete the blocks below it, too."""
     workspace = await request.workspace()
     path = ("workspace", workspace["id"], "blocks", request.names["block"])
     found = await request.get(*path)

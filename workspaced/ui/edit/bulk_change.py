@@ -1,4 +1,4 @@
-"""Write several entries at once, unless they were changed since the page was shown; and the form that undoes it."""
+"""Changes of several entries, each only if the entry is still as the page showed it, and the form that undoes them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from workspaced.ui.workspaces import SECTION
 
 Outcome: TypeAlias = Literal["done", "unchanged", "changed", "rejected"]
 EntryState: TypeAlias = Mapping[str, Any] | None
-"""An entry's value and type, perhaps with further members; None: there is no entry."""
+"""The value and data type of an entry, perhaps with further members; None: there is no entry."""
 _SHOWN_ROWS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalChange:
-    """A change of a key. ``expected``: the digest of its entry as the user saw it; empty: the key had no entry.
+    """A change of a key. ``expected``: the digest of the entry that the user saw; empty: the user saw no entry.
 
-    ``wanted`` None deletes the entry. Without ``value``, the entry keeps its present value.
+    ``wanted``: the new value and data type; None: delete the entry. Without ``value``, the entry keeps its present value.
     """
 
     key: str
@@ -37,7 +37,7 @@ class ConditionalChange:
 class ChangedRow:
     """The result of a change.
 
-    ``present``: the entry before the change; None: there was none. ``reason``: why it is rejected.
+    ``present``: the entry before the change; None: there was no entry. ``reason``: why the change was rejected.
     """
 
     key: str
@@ -48,9 +48,9 @@ class ChangedRow:
 
 
 class _UndoItem(msgspec.Struct, forbid_unknown_fields=True):
-    """A key, the digest of its entry after an action, and value and type before the action.
+    """The undo of a change of one key. ``left``: the digest of the entry after the change.
 
-    ``data_type`` None: there was no entry.
+    ``value`` and ``data_type``: the entry before the change. ``data_type`` None: there was no entry.
     """
 
     key: str
@@ -65,10 +65,10 @@ def digest_of(state: EntryState) -> str:
 
 
 async def change_entries(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
-    """Write each change if the user saw the present entry. Return the result of each change.
+    """Write each change if its entry is still as the user saw it. Return the result of each change.
 
-    All texts and deletions are one bulk, so they are written together or not at all. A null is written alone, because a bulk
-    can't have a null.
+    All texts and deletions are one mass update, so they are written together or not at all. Each null is written alone,
+    because a mass update can't have a null.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -84,7 +84,7 @@ async def change_entries(request: PageRequest, changes: Sequence[ConditionalChan
 def changed_view(
     request: PageRequest, title: str, rows: Sequence[ChangedRow], *, done: str, offers_undo: bool = True, **more: object
 ) -> PageView:
-    """Return the page with the results of the changes. ``done``: the verb for written changes, such as ``deleted``.
+    """Return the page with the results of the changes. ``done``: what was done with the entries, such as ``deleted``.
 
     ``more``: values of the template; ``trail_links`` is required.
     """
@@ -121,11 +121,11 @@ def changed_view(
 
 
 UNDO_BYTES: Final = 12_000_000
-"""The longest field with the values from before an action, as a form sends it."""
+"""The maximum size of the field with the values from before an action, in the encoding of forms."""
 
 
 def undo_field(rows: Iterable[ChangedRow]) -> str:
-    """Return the field of a form that undoes the rows that were written."""
+    """Return the value of the form field with which the written rows can be undone."""
     items = []
     for row in rows:
         value, data_type = (None, None) if row.present is None else (row.present["value"], row.present["dataType"])
@@ -134,10 +134,10 @@ def undo_field(rows: Iterable[ChangedRow]) -> str:
 
 
 def undo_changes(field: str) -> list[ConditionalChange]:
-    """Return the changes in a field that `undo_field` made.
+    """Return the changes in a field from `undo_field`.
 
     Raises:
-        PageRefused: it is no such field.
+        PageRefused: the text does not come from `undo_field`.
     """
     try:
         items = msgspec.json.decode(field, type=list[_UndoItem])
@@ -154,7 +154,7 @@ def undo_changes(field: str) -> list[ConditionalChange]:
 
 
 async def _classified(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
-    """Return what to do with each change, from a dry run, which reads all present entries at one instant."""
+    """Return the outcome that each change would have. A dry run reads all present entries at the same time."""
     items = [_item(change.key, change.wanted) for change in changes]
     done = await request.send(
         "POST", *sink_path(request), "mass", body=items, query={"dryRun": "true", "create": "true"}
@@ -178,7 +178,7 @@ async def _classified(request: PageRequest, changes: Sequence[ConditionalChange]
 
 
 async def _write_null(request: PageRequest, row: ChangedRow) -> bool:
-    """Write a null. Return whether it was written: the entry may have changed since it was read."""
+    """Write a null. Return False if it was not written because the entry has changed since the dry run."""
     try:
         if row.present is None:
             await request.send("POST", *sink_path(request), body={"key": row.key, **entry_values(row.wanted or {})})
@@ -196,7 +196,7 @@ async def _write_null(request: PageRequest, row: ChangedRow) -> bool:
 
 
 def _item(key: str, state: EntryState) -> dict[str, Any]:
-    """Return the item of a bulk that writes a state; for a null or a kept value, an item that only a dry run may have."""
+    """Return the item of a mass update for a state. A null or a kept value becomes an empty text, only for a dry run."""
     if state is None:
         return {"key": key, "delete": True}
     return {"key": key, "value": state.get("value") or "", "dataType": state["dataType"]}

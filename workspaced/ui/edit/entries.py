@@ -1,4 +1,4 @@
-"""Create, change and delete entries: by forms, and by the grid, which sends each change with the digest of the shown entry."""
+"""Create, change and delete entries by forms and by the grid. The grid sends each change with the digest of the shown entry."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ async def delete_entry(request: PageRequest) -> PageView | Response:
         is_dangerous=True,
         sentences=[
             f"The entry “{key}” is deleted for all users.",
-            *(page.sentences or ["A program that owns it may write it again."]),
+            *(page.sentences or ["A program that writes this entry may create it again."]),
         ],
     )
     return await page.respond(request, lambda: _delete(request, key), to=lambda _: sink_address(request))
 
 
 async def restore_entry(request: PageRequest) -> Response:
-    """Write a former value in the same way as an edit, and show the history. The new first change can be undone, too.
+    """Write a former value like an edit, and show the history. The restoration is a new change, which can be undone, too.
 
     Raises:
-        PageRefused: the entry was changed meanwhile, or the API responds with an error.
+        PageRefused: the entry was changed since the page was shown, or the API responds with an error.
     """
     former = entry_values(await find_former(request))
     key = request.names["key"]
@@ -94,11 +94,11 @@ async def restore_entry(request: PageRequest) -> Response:
 
 
 async def change_entry(request: PageRequest) -> PageView:
-    """Perform one action of the grid. Show the row of the entry afterwards, and the form that undoes it.
+    """Perform one action of the grid. Show the new row of the entry, and the form that undoes the action.
 
-    ``action`` is ``create``, ``set``, ``delete`` or ``restore``, which creates an entry with its former line ends. An undo is
-    also one of these actions. It has the former value, and the digest of the entry after the first action, so it is refused if
-    the entry was changed meanwhile.
+    ``action`` is ``create``, ``set``, ``delete`` or ``restore``, which creates an entry and keeps its line ends. An undo is
+    also one of these actions. It has the former value, and the digest of the entry after the first action. So it is refused
+    if the entry was changed after the first action.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -156,13 +156,13 @@ def _changed(
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields of a form that would write the entry unchanged."""
+    """Return the fields with which a form writes this entry unchanged."""
     null = "true" if entry["value"] is None else ""
     return {"value": entry["value"] or "", "null": null, "dataType": entry["dataType"]}
 
 
 def _wanted(request: PageRequest, stored: str | None) -> dict[str, str | None]:
-    """Return the members that the form has; ``stored`` decides the line ends of the value."""
+    """Return the members of the entry that the form has. The value gets the line ends of ``stored``."""
     form = request.form
     wanted: dict[str, str | None] = {}
     if "dataType" in form:
@@ -173,7 +173,7 @@ def _wanted(request: PageRequest, stored: str | None) -> dict[str, str | None]:
 
 
 def with_line_ends(text: str, stored: str) -> str:
-    """Return a text with the line ends of the stored text, because browsers send every line end of a form as CR LF."""
+    """Return a text with the line ends of the stored text. A browser sends every line end of a form as CR LF."""
     plain = plain_line_ends(text)
     if plain == plain_line_ends(stored):
         return stored
@@ -187,7 +187,7 @@ async def _create(request: PageRequest, key: str, *, stored: str | None = None) 
 
 
 async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> ApiResponse:
-    """Change an entry, and return it as it was."""
+    """Change an entry, and return the response with the entry before the change."""
     if stored is None:
         stored = (await request.get(*sink_path(request), key)).record["value"]
     return await save(
@@ -200,7 +200,7 @@ async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> 
 
 
 async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
-    """Delete an entry, unless it has other values than the page showed; return it as it was."""
+    """Delete an entry, and return its record. Raises ChangedMeanwhile: it has other values than the page showed."""
     for attempt in range(1, _ATTEMPTS + 1):
         found = await request.get(*sink_path(request), key, origin="true")
         if entry_digest(found.record) != request.form.get(SHOWN):

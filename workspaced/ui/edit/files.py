@@ -1,4 +1,4 @@
-"""Upload, change and delete files. The bytes of an upload pass to the API as they arrive."""
+"""Upload, change and delete files. The bytes of an upload are streamed to the API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workspaced.ui.workspaces import SECTION
 
 _FIELDS: Final = (
     FormField(name="fileName", label="Name", required=True),
-    FormField(name="contentType", label="Type", hint="Empty: it follows from the name."),
+    FormField(name="contentType", label="Type", hint="Empty: the type follows from the name."),
     FormField(name="description", label="Description", kind="text"),
     FormField(name="tags", label="Tags", hint="Separated by commas."),
 )
@@ -39,7 +39,7 @@ def _file_address(request: PageRequest, *more: str) -> str:
 
 
 async def upload(request: PageRequest) -> Response:
-    """Store the body as a file with the name in the query; respond with the URL of its page.
+    """Store the body as a new file with the name in the query; respond with the URL of the file's page.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -48,7 +48,7 @@ async def upload(request: PageRequest) -> Response:
 
 
 async def upload_version(request: PageRequest) -> Response:
-    """Store the body as the newest version of a file, which keeps its name; respond as `upload`.
+    """Store the body as the newest version of a file. The file keeps its name. The response is like that of `upload`.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -95,7 +95,7 @@ async def edit_file(request: PageRequest) -> PageView | Response:
 
 
 async def edit_metadata(request: PageRequest) -> PageView | Response:
-    """Show the metadata of a file as JSON, or replace them, unless they were changed since the form was shown."""
+    """Show the metadata of a file as JSON, or replace them if they are still as the form showed them."""
     page, file = await _page(request, "Edit metadata")
     path = ("cloud-storage", "metadata", file["id"])
     field = FormField(name="metadata", label="Metadata", kind="text", hint="A JSON object. Other programs may use it.")
@@ -111,7 +111,7 @@ async def edit_metadata(request: PageRequest) -> PageView | Response:
         page = page.filled(request.form)
         if request.form.get(SHOWN, "") != shown:
             fields = [dataclasses.replace(page.fields[0], present=present)]
-            sentence = "The metadata were changed after you opened the form. Save again to replace them with yours."
+            sentence = "The metadata were changed after you opened the form. Save again to replace them by your input."
             return dataclasses.replace(page, fields=fields, problem=sentence, status=409).view()
         try:
             wanted = decode(request.form.get("metadata", "").encode())
@@ -119,7 +119,7 @@ async def edit_metadata(request: PageRequest) -> PageView | Response:
         except Invalid as mistake:
             return dataclasses.replace(page, problem=mistake.detail, status=mistake.status).view()
         except PageRefused as refused:
-            # A conversion of the file changes its version, too.
+            # A conversion changes the version of the file, too, so a failed precondition is retried.
             if refused.status != PreconditionFailedProblem.status or attempts == _ATTEMPTS:
                 return page.refused(refused).view()
         else:

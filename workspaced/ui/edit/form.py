@@ -1,6 +1,6 @@
-"""Forms: their fields, the errors of the API beside them, and the save that does not overwrite another user's change.
+"""Forms: their fields, the API's errors at the fields, and a save that does not overwrite another user's change.
 
-A field has the name of the API's member, so that the pointer of a mistake names the field.
+A field has the name of a member of the API's body, so the JSON Pointer of a mistake names the field.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Link: TypeAlias = tuple[str, str]
 """The URL and the text of a link."""
 
 SHOWN: Final = "shown"
-"""The hidden field with the digest of the values that the form began with."""
+"""The name of the hidden field with the digest of the values that the record had when the form was shown."""
 _ATTEMPTS: Final = 5
 _KINDS: Final[Mapping[str, Kind]] = {"boolean": "check", "number": "number", "array": "lines", "object": "json"}
 _KIND_HINTS: Final[Mapping[str, str]] = {
@@ -36,17 +36,16 @@ _KIND_HINTS: Final[Mapping[str, str]] = {
     "secret": "Empty: the stored secret stays.",
 }
 _LONGEST_LINE: Final = 4_096
-"""Members that may be longer than this have an input of several lines."""
+"""A member with a greater maximum length has a text area, not a single line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """A field. ``present``: the stored value, if it differs from the value at the beginning of the form.
+    """A field of a form. A name with a dot is the path of a member in an object.
 
-    ``longest`` None: the service checks the length alone. ``options``: the values and labels of a choice.
-    If several may be chosen, the value has one choice on each line, as the kind ``lines``. A secret is typed, and never shown.
-    A name with a dot is the path of an object's member. Fields that are ``rare`` are folded, unless one has an error or another
-    value than ``default``.
+    ``longest`` None: only the service checks the length. ``options``: the values and labels of a choice. The kind ``several``
+    has one chosen value on each line. A field of the kind ``secret`` never shows the stored secret. ``present``: the value that
+    another user has stored since the form was shown. Fields that are ``rare`` are folded, unless one of them `is_notable`.
     """
 
     name: str
@@ -64,7 +63,7 @@ class FormField:
 
     @property
     def is_notable(self) -> bool:
-        """Return whether the user has to see the field, also if it is rare."""
+        """Return whether the user must see the field even if it is rare."""
         return bool(self.error) or self.present is not None or self.value != self.default
 
 
@@ -72,8 +71,8 @@ class FormField:
 class FormPage:
     """A page with one form, which is sent to the page's own URL. ``sentences`` are shown between the heading and the form.
 
-    ``trail``: the links above it; the last one is the page to go back to. The button of a dangerous form has the words of the
-    title.
+    ``trail``: the links above the heading. The last link is the page to which the form returns. The button of a dangerous form
+    has the text of the title.
     """
 
     title: str
@@ -89,11 +88,11 @@ class FormPage:
 
     @property
     def back(self) -> str:
-        """The URL of the page to which the form leads."""
+        """The URL of the page to which the form returns."""
         return self.trail[-1][0]
 
     def filled(self, form: Mapping[str, str]) -> FormPage:
-        """Return the form with what its user has typed."""
+        """Return the page with the user's input in the fields."""
         fields = [
             dataclasses.replace(one, value=form.get(one.name, "") if one.kind != "check" else checked(form, one.name))
             for one in self.fields
@@ -101,7 +100,7 @@ class FormPage:
         return dataclasses.replace(self, fields=fields)
 
     def refused(self, refused: PageRefused) -> FormPage:
-        """Return the form with the API's sentences, each beside its field, or above all fields."""
+        """Return the page with the API's sentences: each at its field, or above the form if it belongs to no field."""
         names = {one.name for one in self.fields}
         by_name = {_field_of(pointer, names): detail for pointer, detail in refused.mistakes}
         fields = [dataclasses.replace(one, error=by_name.pop(one.name, "")) for one in self.fields]
@@ -109,7 +108,7 @@ class FormPage:
         return dataclasses.replace(self, fields=fields, problem=others, status=refused.status)
 
     def view(self) -> PageView:
-        """Return the page."""
+        """Return the page for the renderer."""
         return PageView(
             template="edit/form.html",
             title=title_of(self.title, *(label for _, label in reversed(self.trail[1:]))),
@@ -125,9 +124,9 @@ class FormPage:
         *,
         to: Callable[[T], str] | None = None,
     ) -> PageView | Response:
-        """Show the form; if it was sent, call ``act`` and go to the URL that ``to`` returns for its response, or to ``back``.
+        """Show the form. For a POST, call ``act`` and redirect to the URL that ``to`` returns for the result, or to ``back``.
 
-        If the API refuses it, the form is shown again with what its user has typed.
+        If the API refuses the change, the form is shown again with the user's input.
         """
         if request.method != "POST":
             return self.view()
@@ -142,16 +141,16 @@ class FormPage:
 
 
 NEW_ID: Final = FormField(name="id", label="Id", hint="A UUID. Empty: the service makes one.", rare=True)
-"""A field of the forms that create a record; an empty id is none."""
+"""The field for the id in forms that create a record."""
 
 
 def schema_fields(
     schema: Schema, first: Sequence[str], *, without: Collection[str] = (), **more: Mapping[str, Any]
 ) -> list[FormField]:
-    """Return a field for each member of a body but its id: first the members ``first``, then the remaining members, folded.
+    """Return a field for each member of a body, except its id: first the members ``first``, then the other members, folded.
 
-    Kinds, labels and hints follow from the schema. ``more``: further fields of `FormField`, by the name of the member. A value
-    there is the default.
+    Kinds, labels and hints follow from the schema. ``more``: by the name of a member, attributes of its `FormField`. A value
+    there is also the default.
     """
     fields: list[FormField] = []
     members = schema["properties"]
@@ -177,12 +176,12 @@ def _schema_field(name: str, schema: Schema) -> FormField:
 
 
 def _first_form(schema: Schema) -> Schema:
-    """Return the schema, or its first alternative: further alternatives are null and short forms."""
+    """Return the schema or, if it has alternatives, the first one. The other alternatives are null and short forms."""
     return _first_form(schema["anyOf"][0]) if "anyOf" in schema else schema
 
 
 class ChangedMeanwhile(Exception):
-    """The record has other values than the form began with; ``present`` are its values now."""
+    """Another user has changed the record since the form was shown. ``present`` has the values of the record now."""
 
     def __init__(self, response: ApiResponse, present: Mapping[str, str]) -> None:
         self.response = response
@@ -191,13 +190,13 @@ class ChangedMeanwhile(Exception):
 
 
 def _field_of(pointer: str, names: Collection[str]) -> str:
-    """Return the name of the field for a member of the body, such as ``label`` or ``parent.member``."""
+    """Return the name of the field, such as ``label`` or ``parent.member``, for a JSON Pointer into the body."""
     whole = pointer.removeprefix("/").replace("/", ".")
     return whole if whole in names else whole.partition(".")[0]
 
 
 def read_members(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the sent fields as members of a body. A malformed number or malformed JSON stays a text, which the API refuses."""
+    """Return the sent fields as members of a body. Malformed numbers and JSON stay texts, so that the API refuses them."""
     found: dict[str, Any] = {}
     for one in fields:
         member, _, part = one.name.partition(".")
@@ -213,17 +212,17 @@ def read_members(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[s
 
 
 def read_given(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the members of `read_members` without empty texts, for a record that then has the defaults."""
+    """Return the result of `read_members` without empty texts. A new record gets the default for these members."""
     return {name: value for name, value in read_members(form, fields).items() if value != ""}
 
 
 def plain_line_ends(text: str) -> str:
-    """Return a text with LF at the end of each line. Browsers show every line end in the same way, and send CR LF."""
+    """Return a text with LF as its line end. Browsers show CR, LF and CR LF in the same way, and send CR LF for each."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read_lines(text: str) -> list[str]:
-    """Return the lines that are not blank, without space around them."""
+    """Return the lines that are not blank, without leading and trailing space."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
@@ -251,7 +250,7 @@ _READ: Final[Mapping[Kind, Callable[[str], Any]]] = {
 
 
 def checked(form: Mapping[str, str], name: str) -> str:
-    """Return whether a box is ticked, as the value of its field: ``true`` or empty."""
+    """Return the value of a check box: ``true`` if it is ticked, else empty."""
     return "true" if form.get(name) == "true" else ""
 
 
@@ -264,14 +263,14 @@ async def save(
     query: Mapping[str, str] | None = None,
     exact: bool = False,
 ) -> ApiResponse:
-    """Change the members of ``wanted`` that differ, unless the record was changed since its form was shown.
+    """Change the members of ``wanted`` that differ, and return the record before the change.
 
-    The values of the form are compared, not the version of the record, because each written entry changes the version of its
-    sink. If-Match covers the time between the comparison and the change. Return the record before the change. ``query``: the
-    query of the read. ``exact``: the values do not come from a browser's form, so different line ends are different values.
+    The form has a digest of the values that it showed. This digest is compared, not the version of the record, because each
+    written entry changes the version of its sink. If-Match prevents a change between the comparison and the save. ``query``:
+    the query of the read. ``exact``: the values do not come from a form of a browser, so different line ends count.
 
     Raises:
-        ChangedMeanwhile: another user has changed a value of the form.
+        ChangedMeanwhile: another user has changed a value since the form was shown.
         PageRefused: the API responds with an error.
     """
     attempts = 0
@@ -295,7 +294,7 @@ async def save(
 
 
 def _is_same(value: object, present: object) -> bool:
-    """Return whether a member equals the stored value. A line break in an item of a list begins a line in its field."""
+    """Return whether a member equals the stored value. Lists are compared by lines: an item may have several lines."""
     if isinstance(value, list) and isinstance(present, list):
         return value == _read_lines(as_text(present))
     if isinstance(value, str) and isinstance(present, str):
@@ -304,7 +303,7 @@ def _is_same(value: object, present: object) -> bool:
 
 
 def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of the fields of members of a record, also of those with a dot."""
+    """Return the texts of the fields for the members of a record. The names for members of objects have a dot."""
     texts = {name: as_text(value) for name, value in values.items() if not isinstance(value, Mapping)}
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -313,13 +312,13 @@ def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_values(fields: Sequence[FormField], values: Mapping[str, Any]) -> list[FormField]:
-    """Return the fields with members of a record."""
+    """Return the fields with the values of a record."""
     texts = texts_of(values)
     return [dataclasses.replace(one, value=texts.get(one.name, "")) for one in fields]
 
 
 def as_text(value: object) -> str:
-    """Return a member of a record as the text of its field."""
+    """Return the value of a member as the text of its field."""
     if isinstance(value, Mapping):
         return encode(value).decode()
     if isinstance(value, bool):
@@ -330,7 +329,7 @@ def as_text(value: object) -> str:
 
 
 def conflicting(page: FormPage, changed: ChangedMeanwhile) -> FormPage:
-    """Return the form again, with the user's values and the present values beside them."""
+    """Return the page with the user's values, and with the present values that differ from them."""
     fields = [
         dataclasses.replace(one, present=present)
         if (present := changed.present.get(one.name)) is not None and present != one.value

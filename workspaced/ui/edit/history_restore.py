@@ -1,4 +1,4 @@
-"""Restore entries that a comparison of two moments shows, unless they were changed after it."""
+"""The restoration of entries from a comparison of two moments. Entries that were changed after it stay unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workspaced.ui.renderer import PageView
 
 
 async def restore_entries(request: PageRequest) -> PageView:
-    """Write the values of the earlier moment to the selected keys, and show what was done.
+    """Write the values of the earlier moment to the selected keys, and show the results.
 
     A key has a conflict if its entry differs from the value that the comparison shows at the later moment.
 

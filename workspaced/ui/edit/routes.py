@@ -1,4 +1,4 @@
-"""The table of forms and actions."""
+"""The table of the forms and actions: their paths and handlers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workspaced.ui.routes import BLOCK, ENTRY, FILE, FORM_BYTES, SINK, WEBHOOK, 
 
 
 def edit_routes(limits: Limits, read_table_file: ReadTableFile) -> tuple[Route, ...]:
-    """Return the rows: a form is shown by GET, and sent to the same URL by POST."""
+    """Return the routes. GET shows a form, and POST sends the form to the same URL."""
     most = limits.body_bytes
     imports = TableImport(read_table_file, most=limits.bulk_items)
     return (

@@ -23,7 +23,7 @@ _CHANGES: Final[Mapping[str, str]] = {"replace": "changed", "type": "changed", "
 
 
 async def act_on_selection(request: PageRequest) -> PageView | Response:
-    """Perform one action. The field ``row`` has a line for each row: the digest of the shown entry, a space, the key.
+    """Perform one action. The field ``row`` has a line for each selected row: the digest of the shown entry, a space, the key.
 
     Raises:
         PageRefused: nothing is selected, the action is unknown, or the API responds with an error.
@@ -72,10 +72,10 @@ async def act_on_selection(request: PageRequest) -> PageView | Response:
 def _replacements(
     entries: Sequence[Mapping[str, Any]], shown: Mapping[str, str], form: Mapping[str, str]
 ) -> list[ConditionalChange]:
-    """Return the changes that replace a text in the values that have it.
+    """Return the changes that replace a text in the values that contain it.
 
     Raises:
-        PageRefused: there is no such text.
+        PageRefused: no value contains the text, or the text is empty.
     """
     replaced, replacement = form.get("replaced", ""), form.get("replacement", "")
     changes = [
@@ -94,7 +94,7 @@ def _replacements(
 
 
 async def _selected(request: PageRequest, keys: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the present entries of the keys in their order. Entries of the page are read at once, other entries one by one."""
+    """Return the present entries of the keys, in this order. One request reads the page; other entries are read one by one."""
     entry_range = entry_range_of(request)
     found = (await request.get(*entry_range.path, **entry_range.query)).record["entries"]
     known = {entry["key"]: entry for entry in found}
@@ -112,7 +112,7 @@ async def _selected(request: PageRequest, keys: Sequence[str]) -> list[Mapping[s
 
 
 def _tab_separated(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return the entries as spreadsheets paste them, and as the import reads them; a null is an empty cell."""
+    """Return the entries as text that spreadsheets can paste and the import can read. A null is an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter="\t", lineterminator="\n")
     writer.writerow(_COPIED)

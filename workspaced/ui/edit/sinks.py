@@ -29,8 +29,8 @@ _PROTECTION: Final = "protectFedEntries"
 
 def _fields(request: PageRequest) -> list[FormField]:
     hint = (
-        "Only pipelines, and other programs that say where a value comes from, change the entries that they wrote. People change "
-        "such an entry in its source."
+        "Only pipelines, and other programs that send the origin of a value, may change the entries that they wrote. People "
+        "change such an entry in its source."
     )
     protection = {"label": "Protect entries that a pipeline feeds", "hint": hint}
     schema = request.schema_of("NewDataSink")
@@ -38,12 +38,12 @@ def _fields(request: PageRequest) -> list[FormField]:
 
 
 def sink_path(request: PageRequest) -> tuple[str, ...]:
-    """Return the sink's path in the API, below ``/v1``."""
+    """Return the segments of the sink's path in the API, below ``/v1``."""
     return ("workspace", request.names["workspace"], "data-sink", request.names["sink"])
 
 
 def sink_address(request: PageRequest, *more: str, **query: object) -> str:
-    """Return the URL of the sink's page, or of a page below it."""
+    """Return the URL of the sink's page, or of a page below this URL."""
     return address("workspaces", request.names["workspace"], "sinks", request.names["sink"], *more, **query)
 
 
@@ -54,7 +54,7 @@ def sink_trail(workspace: Mapping[str, Any], sink: Mapping[str, Any]) -> list[Li
 
 
 def _wanted(request: PageRequest, fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the members of the form; an empty text is left out, except the label."""
+    """Return the members of the form. An empty text becomes None, except for the label."""
     found = read_members(request.form, fields)
     if "icon" in found:
         found["icon"] = {name: part for name, part in found["icon"].items() if part != ""} or None

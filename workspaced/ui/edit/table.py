@@ -1,7 +1,7 @@
 """Tables that users paste or import: their cells, and the entries in them. Performs no I/O.
 
-The cells of a text are separated by tabs, as spreadsheets copy them, or by commas, semicolons or bars. Every cell keeps its
-exact text, unless the user asks to read numbers with a decimal comma.
+Cells are separated by tabs (like cells that a spreadsheet copies), commas, semicolons or bars. Every cell keeps its exact text,
+unless the user chooses to read numbers with a decimal comma.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEY_AND_VALUE: Final = "rows"
 ONE_ROW_EACH: Final = "columns"
 _DELIMITERS: Final = "\t;,|"
 _LOOKED_AT: Final = 20
-"""The number of rows that are examined to find the delimiter and the first row of a table."""
+"""How many rows are examined to find the delimiter and the first row of a table."""
 _SHOWN_NAMES: Final = 6
 _NUMBERS_PER_TEXT: Final = 3
 _CELL_CHARACTERS: Final = 131_072
@@ -37,8 +37,8 @@ class TableReading:
     ``shape`` `KEY_AND_VALUE`: each row is an entry, with the columns key, value and perhaps type. `ONE_ROW_EACH`: each cell
     after the first column is an entry, with the key ``first cell.column``; empty cells are skipped.
 
-    ``first_row``: the row with the names of the columns, or without names the row of the first entry. It is counted from 1.
-    Rows before it are left out.
+    ``first_row``: the number, from 1, of the row with the names of the columns or, without names, of the row with the first
+    entry. Rows before this row are left out.
     """
 
     shape: str
@@ -49,9 +49,9 @@ class TableReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableItem:
-    """An entry of a table, as an item of a mass update; ``row`` is counted from 1, with the header.
+    """An entry of a table, as an item of a mass update. ``row``: its row number, from 1; the header counts, too.
 
-    ``column``: the name of its column, if the shape is `ONE_ROW_EACH`; else empty.
+    ``column``: the name of its column if the shape is `ONE_ROW_EACH`; else empty.
     """
 
     row: int
@@ -60,10 +60,10 @@ class TableItem:
 
 
 def cells_of(text: str) -> list[list[str]]:
-    """Return the rows of a text, also the empty ones.
+    """Return the rows of a text, including empty rows.
 
     Raises:
-        Invalid: a quoted cell does not end, or is too long.
+        Invalid: a quoted cell does not end, or a cell is too long.
     """
     delimiter = _delimiter(text)
     csv.field_size_limit(_CELL_CHARACTERS)
@@ -75,10 +75,10 @@ def cells_of(text: str) -> list[list[str]]:
 
 
 def guess(rows: Sequence[Sequence[str]]) -> TableReading:
-    """Return how a table is probably read.
+    """Return the most probable reading of a table.
 
-    The table begins with the first row that has the names ``key`` and ``value``, or without such a row after its titles. The
-    first row of a table with two columns has names if it is the only row without a number in the second column.
+    The table begins with the first row that has the names ``key`` and ``value``. Without such a row, it begins after its
+    titles. In a table with two columns, the first row has names if it is the only row without a number in the second column.
     """
     begin = _first_row(rows)
     rows = rows[begin:]
@@ -111,7 +111,7 @@ def description(rows: Sequence[Sequence[str]], reading: TableReading) -> str:
 
 
 def texts_among_numbers(items: Sequence[TableItem]) -> set[int]:
-    """Return the indexes of texts in columns of numbers: columns with at least three numbers for each text."""
+    """Return the indexes of items with a text in a column of numbers: a column with at least three numbers for each text."""
     columns: dict[str, tuple[list[int], list[int]]] = {}
     for index, one in enumerate(items):
         if text := one.item["value"].strip():
@@ -125,7 +125,7 @@ def texts_among_numbers(items: Sequence[TableItem]) -> set[int]:
 
 
 def _first_row(rows: Sequence[Sequence[str]]) -> int:
-    """Return the index of the row with which the table begins; before it are titles: rows with one cell, and empty ones."""
+    """Return the index of the first row of the table. The rows before are titles: empty rows, and rows with one cell."""
     filled = [sum(1 for cell in row if cell.strip()) for row in rows[:_LOOKED_AT]]
     named = next((index for index, row in enumerate(rows[:_LOOKED_AT]) if _is_named(_names(row))), None)
     if named is not None:
@@ -149,7 +149,7 @@ def items_of(rows: Sequence[Sequence[str]], reading: TableReading, *, most: int)
     """Return the entries of a table.
 
     Raises:
-        Invalid: it has no entries, more than ``most``, or no column for keys or values.
+        Invalid: the table has no entries, more than ``most`` entries, or no column for keys or values.
     """
     filled = [
         (number, row)
@@ -173,9 +173,9 @@ def items_of(rows: Sequence[Sequence[str]], reading: TableReading, *, most: int)
 
 
 def with_decimal_point(text: str) -> str:
-    """Return a number with a decimal comma, such as ``1.234,50``, with a point and without thousands separators.
+    """Convert a number with a decimal comma: ``1.234,50`` becomes ``1234.50``.
 
-    Any other text is returned as it is: ``1,5,2``, ``1.5`` and words.
+    Any other text, such as ``1,5,2``, ``1.5`` or a word, is returned unchanged.
     """
     plain = text.strip()
     if found := _NUMBER_WITH_COMMA.fullmatch(plain):
@@ -219,9 +219,9 @@ def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -
 
 
 def _delimiter(text: str) -> str:
-    """Return the delimiter that most of the first lines have outside quotes: a title may have a comma, too.
+    """Return the delimiter that occurs in most of the first lines, outside quotes. So a comma in a title has no effect.
 
-    If several delimiters are in the same number of lines, prefer the tab, then the most frequent delimiter, then the semicolon,
+    If several delimiters occur in equally many lines, prefer the tab, then the most frequent delimiter, then the semicolon,
     because a comma may be a decimal comma.
     """
     lines = ["".join(line.split('"')[::2]) for line in text.splitlines()[:_LOOKED_AT]]

@@ -1,7 +1,7 @@
-"""Import a table into a sink: paste it or choose a file, look at the preview, then apply it as one bulk.
+"""The import of a table into a sink: the user pastes a table or chooses a file, sees a preview, and applies the table.
 
-The preview is a dry run of the same bulk by the API. A table is applied only if its dry run still has the result that the user
-saw.
+The table is one bulk change, and the preview is a dry run of this change by the API. A table is applied only if a new dry run
+has the same result as the preview.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from workspaced.ui.renderer import PageView, title_of
 from workspaced.ui.workspaces import SECTION
 
 ReadTableFile: TypeAlias = Callable[[str, bytes], Awaitable[TableFile]]
-"""Returns the text of a table file with this name and these bytes; raises `Invalid`."""
+"""A function that returns the text of a table file. It gets the name and the bytes of the file, and may raise `Invalid`."""
 TABLE_BYTES: Final = 4_194_304
 _SHOWN_ROWS: Final = 200
 _WRITTEN: Final = "The table was written: {created} new, {updated} changed, {unchanged} unchanged, {rejected} rejected."
@@ -44,25 +44,25 @@ _ORDER: Final = ("rejected", "updated", "created", "unchanged")
 
 
 class TableImport:
-    """The page for imports; ``most`` entries are imported at once."""
+    """The page for imports. A table may have at most ``most`` entries."""
 
     def __init__(self, read_file: ReadTableFile, *, most: int) -> None:
         self._read_file = read_file
         self._most = most
 
     async def read(self, request: PageRequest) -> Response:
-        """Return the text of a table file, and its sheet. The body is the file; the query has its name.
+        """Return the text of a table file, and the name of its sheet. The body is the file; the query has the file name.
 
         Raises:
             TooLargeProblem: the file is larger than the limit for a table.
-            Invalid: it is no table.
+            Invalid: the file is no table.
         """
         content = await read_body(request.body, request.headers, limit=TABLE_BYTES)
         table = await self._read_file(request.query.get("name", ""), content)
         return json_response({"text": table.text, "sheet": table.sheet, "others": table.others})
 
     async def page(self, request: PageRequest) -> PageView | Response:
-        """Show the form, the preview of a table, or apply a table."""
+        """Show the form, or preview or apply the table that the form has."""
         workspace = await request.workspace()
         sink = (await request.get(*sink_path(request), take="1", origin="true")).record
         text = plain_line_ends(request.form.get("table", ""))  # a browser sends each line end of a field as CR LF
@@ -75,7 +75,7 @@ class TableImport:
             "most": self._most,
             "shapes": (
                 (KEY_AND_VALUE, "each row is an entry"),
-                (ONE_ROW_EACH, "each row is an item, each column a value of it"),
+                (ONE_ROW_EACH, "each row is an item, and each column has a value of the item"),
             ),
             "reading": TableReading(shape=KEY_AND_VALUE, has_header=False, decimal_comma=False),
             "decided": "",
@@ -105,7 +105,7 @@ class TableImport:
                             undo_words="Undo the import",
                         )
                     values["problem"] = (
-                        "The entries or the table were changed since this preview, so nothing was written. Look again."
+                        "The entries or the table were changed since this preview, so nothing was written. Check it again."
                     )
                     status = 409
             except PageRefused as refused:
@@ -134,20 +134,20 @@ def _reading(form: Mapping[str, str]) -> TableReading:
 
 
 def _row_number(text: str) -> int:
-    """Return the row with which a table begins; the first for an empty field."""
+    """Return the number of the first row of a table; 1 if the field is empty."""
     if not text.strip():
         return 1
     if not (text.strip().isascii() and text.strip().isdigit() and len(text.strip()) < 8 and int(text)):
-        raise Invalid("bad_form", "The table begins in a row from 1 on. Type its number.")
+        raise Invalid("bad_form", "Type the number of the row in which the table begins, 1 or higher.")
     return int(text)
 
 
 async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str, Any]:
-    """Return what a table would do.
+    """Return the values of the preview, which describe what the table would change.
 
-    ``rows``: the first rows with their effects; ``shown``: a digest of all of them. ``items``: the items that change something.
+    ``rows``: the first rows with their effects. ``shown``: a digest of all rows. ``items``: the items that change something.
     ``texts``: the rows with a text in a column of numbers. ``present``: the present entry of each key. ``kept``: the rows that
-    change nothing. ``is_fed``: an entry that changes has a feeder.
+    change nothing. ``is_fed``: a pipeline or program feeds an entry that would change.
     """
     done = await request.send(
         "POST",
@@ -198,7 +198,7 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
 
 
 async def _apply(request: PageRequest, preview: Mapping[str, Any]) -> list[ChangedRow]:
-    """Write the items that change something, all or none; return the result of each entry."""
+    """Write all items that change something, or none if one fails. Return the result of each entry."""
     items = preview["items"]
     written: dict[str, ChangedRow] = {}
     if items:

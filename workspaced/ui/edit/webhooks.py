@@ -1,6 +1,6 @@
 """Create, change and delete a webhook, and replace its signing secret.
 
-The headers of a webhook are in the form only if the key may see their values: a form with masked values would store the mask.
+The form has the headers of a webhook only if the key may see their values. Otherwise the save would store the masked values.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _FOLDED: Final = (
 
 
 async def _fields(request: PageRequest, *, shown: Sequence[str] = _SHOWN, owned: bool) -> list[FormField]:
-    """Return the empty fields, folded but for ``shown``.
+    """Return the empty fields. All fields except ``shown`` are folded.
 
-    With ``owned`` also fields that only the owner of a webhook may see.
+    ``owned``: also return fields that only the owner of a webhook may see.
     """
     kinds = ", ".join(kind["type"] for kind in (await request.get("webhooks", "event-types")).value)
     workspaces = (await request.get("workspace", take="1000", sortedBy="label")).value
@@ -60,36 +60,33 @@ async def _fields(request: PageRequest, *, shown: Sequence[str] = _SHOWN, owned:
             "label": "Workspaces",
             "kind": "several",
             "options": [(one["id"], one["label"]) for one in workspaces],
-            "hint": "None selected: all that the owner of the webhook may read.",
+            "hint": "None selected: all workspaces that the owner of the webhook may read.",
         },
     )
     return [dataclasses.replace(one, rare=one.name not in shown) for one in fields]
 
 
 def _wanted(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the members of the form.
-
-    A text only if it is not empty, because an empty text keeps the present value, or means the default.
-    """
+    """Return the members of the form without empty texts. Without a member, the present value or the default applies."""
     wanted = read_given({one.name: form.get(one.name, "").strip() for one in fields}, fields)
     wanted[_CONNECTION] = {part: text for part, text in wanted[_CONNECTION].items() if text}
     return wanted
 
 
 def _values_of(record: Mapping[str, Any], fields: Sequence[FormField]) -> Mapping[str, Any]:
-    """Return the members of the form from a record. A secret is left out, so that a typed secret is always sent."""
+    """Return the members of a record that the form has. The secret is empty, so that a typed secret counts as a change."""
     names = dict.fromkeys(one.name.partition(".")[0] for one in fields)
     return {name: "" if name == "signingSecret" else record[name] for name in names}
 
 
 def _filled(fields: Sequence[FormField], record: Mapping[str, Any]) -> list[FormField]:
-    """Return the fields with the values of a record, without its secrets."""
+    """Return the fields with the values of a record. Fields for secrets stay empty."""
     filled = []
     texts = texts_of(record)
     for one in fields:
         value = "" if one.kind == "secret" else texts.get(one.name, "")
         known = {option for option, _ in one.options}
-        # A workspace that was deleted, or that the key may not read, stays selected.
+        # A selected workspace that is deleted, or that the key may not read, stays selected.
         others = [(line, line) for line in value.split("\n") if line and line not in known] if one.options else []
         filled.append(dataclasses.replace(one, value=value, options=[*one.options, *others]))
     return filled
@@ -122,7 +119,7 @@ async def edit_webhook(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=[_ALL, (address("webhooks", record["id"]), record["label"])],
         fields=_filled(fields, record),
-        sentences=() if owned else ["Its headers and its secret can be changed by its owner only."],
+        sentences=() if owned else ["Only the owner of the webhook can change its headers and its secret."],
         hidden={SHOWN: shown_digest(_values_of(record, fields))},
     )
     return await page.respond(
@@ -143,7 +140,7 @@ async def delete_webhook(request: PageRequest) -> PageView | Response:
         title="Delete webhook",
         section=SECTION,
         trail=[_ALL, (address("webhooks", record["id"]), record["label"])],
-        sentences=[f"The webhook “{record['label']}” and the deliveries that wait are deleted. This can't be undone."],
+        sentences=[f"The webhook “{record['label']}” and its pending deliveries are deleted. This can't be undone."],
         is_dangerous=True,
     )
     return await page.respond(

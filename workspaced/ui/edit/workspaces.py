@@ -26,14 +26,14 @@ from workspaced.ui.workspaces import SECTION
 
 _ALL: Final[Link] = (address("workspaces"), "Workspaces")
 _FLAGS: Final = ("publicCanReadEnabled", "exportsEnabled", "guestsEnabled")
-"""Who else has access. Only owners may change it."""
+"""The members that decide who else has access. Only owners may change them."""
 _ROOT: Final = FormField(
     name="rootBlock", label="Id of the root block", hint="The id of another block makes that block the root.", rare=True
 )
 
 
 def workspace_trail(workspace: Mapping[str, Any]) -> list[Link]:
-    """Return the links to the workspaces and to this one."""
+    """Return the links to the list of workspaces and to this workspace."""
     return [_ALL, (address("workspaces", workspace["id"]), workspace["label"])]
 
 

@@ -1,1 +1,1 @@
-"""What the lanes claim and acknowledge."""
+"""The store of the delivery lanes: claims and acknowledgements."""

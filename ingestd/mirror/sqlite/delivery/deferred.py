@@ -1,7 +1,7 @@
 """Deferred acknowledgements: while the disk is full, they are kept in memory, in order, until there is space again.
 
-So delivery continues while the disk is full. If the process ends before they are written, their entries are still pending and
-are sent again; every write to the service is idempotent.
+So delivery continues while the disk is full. If the process ends before an acknowledgement is written, its entries are still
+pending and are sent again. This is safe, because every write to the service is idempotent.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 from ingestd.core.errors import MirrorError, MirrorFull
 
 MAX_KEYS = 2_000_000
-"""Maximum number of keys in memory. Each acknowledgement counts as one key more. Above it, `MirrorFull` is raised and delivery
-waits."""
+"""Maximum number of keys in memory; each acknowledgement counts as one additional key. Above it, `MirrorFull` is raised and the
+delivery waits."""
 
 RETRY_SECONDS = 2.0
 
@@ -54,10 +54,10 @@ class DeferredAcknowledgements:
         return any(segment in self._segments for segment in segments)
 
     def write_or_defer(self, acknowledgement: DeferredAcknowledgement) -> None:
-        """Write an acknowledgement after the deferred ones; on a full disk, defer it.
+        """Write the deferred acknowledgements and then this acknowledgement; on a full disk, defer it.
 
         Raises:
-            MirrorFull: there is no space, and too many are deferred already.
+            MirrorFull: there is no space, and too many keys are deferred already.
             MirrorError: the state file cannot be used.
         """
         try:
@@ -75,7 +75,7 @@ class DeferredAcknowledgements:
         """Write the deferred acknowledgements.
 
         Raises:
-            MirrorFull: there is still no space; the rest remains deferred.
+            MirrorFull: there is still no space; the other acknowledgements remain deferred.
             MirrorError: the state file cannot be used.
         """
         while self._waiting:
@@ -115,7 +115,7 @@ class DeferredAcknowledgements:
         except MirrorFull:
             self._start_timer()
         except MirrorError:
-            # The next use of the file raises the error again, and there it ends the process.
+            # The next use of the file raises the error again and ends the process.
             return
         else:
             self._on_written()

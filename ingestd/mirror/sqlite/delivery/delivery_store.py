@@ -1,4 +1,4 @@
-"""The delivery's store: claims of pending entries, and their acknowledgement, release or rejection."""
+"""The store of the delivery: claims of pending entries, and acknowledgement, release or rejection of claimed entries."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from ingestd.mirror.sqlite.threads import in_thread, threaded
 from ingestd.wire.origin import decode_row_steps, encode_row_steps
 
 _PAGE = 10_000
-"""Entries adopted in one transaction; other writers can run between two transactions."""
+"""Maximum number of entries adopted in one transaction; other writers can run between two transactions."""
 
 
 class DeliveryStore:
     """The delivery's interface of the mirror. Async; a method returns when its transaction is durable.
 
     Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
-    after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; their removals are
-    recorded. ``announce`` is called with the id of a sink that the service lost: its entries are pending again.
+    after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; acknowledged
+    removals in these sinks are recorded. ``announce`` is called with the id of a lost sink; its entries are pending.
 
-    On a full disk, acknowledgements wait in memory until there is space; then ``on_written`` is called from a thread. Attempts
-    and blockers are not stored meanwhile, and the other methods raise `MirrorFull`. ``columns_of`` names the source columns of
-    rejected entries. ``first_readings``: compares readings with the entries of the service at the first adoption of a sink.
+    On a full disk, acknowledgements wait in memory. When they have been written, ``on_written`` is called from a thread. While
+    the disk is full, attempts and blockers are not stored, and the other methods raise `MirrorFull`. ``columns_of`` returns the
+    source columns of rejected entries. ``first_readings`` compares readings with a sink's entries at its first adoption.
     """
 
     def __init__(
@@ -96,14 +96,14 @@ class DeliveryStore:
                 await self.note_attempt(claim.sink, attempt)
         finally:
             if self._deferred.holds(segments):
-                # Its delivered entries must not be claimed again before they are acknowledged.
+                # Delivered entries of the claim must not be claimed again before they are acknowledged.
                 release = DeferredAcknowledgement(write=lambda: self._release(segments), segments=segments)
                 await in_thread(self._writes, self._deferred.write_or_defer, release)
             else:
                 self._release(segments)
 
     def close(self) -> None:
-        """Finish the running work and end the threads. Acknowledgements without space are lost; their entries are sent again."""
+        """Finish the running work and end the threads. On a full disk, entries of lost acknowledgements are sent again."""
         self._deferred.stop()
         with suppress(MirrorFull):
             self._writes.submit(self._deferred.write_all).result()
@@ -147,12 +147,12 @@ class DeliveryStore:
         return Claim(sink=sink, parts=tuple(parts), is_complete=is_complete) if parts else None
 
     def _choose(self, sink: int, max_items: int, max_bytes: int) -> tuple[dict[int, int], bool]:
-        """Return the claimed segments, each with `ClaimPart.oldest`, and whether these are all of the sink."""
+        """Claim segments; return each with its `ClaimPart.oldest`, and whether they are all pending segments of the sink."""
         chosen: dict[int, int] = {}
         is_complete = True
         items, size, after = 0, 2, 0
         with self._claiming:
-            # Segments of this claim do not block it: superseded items are left out of its bodies.
+            # Segments of this claim do not block each other: superseded items are left out of the bodies.
             elsewhere = frozenset(self._claimed)
             while rows := self._reader.execute(SQL["segments_pending"], (sink, after)).fetchall():
                 for segment, live, length, over in rows:
@@ -165,7 +165,7 @@ class DeliveryStore:
                         return chosen, False
                     if not self._claimed.claim(segment):
                         is_complete = False
-                        continue  # the end of the batch announces the sink of its entries
+                        continue  # a batch takes entries from the segment; its end announces the sink
                     chosen[segment] = min((segment, *older))
                     items, size = items + live, size + length
         return chosen, is_complete
@@ -203,7 +203,7 @@ class DeliveryStore:
     def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> Sequence[HeldRun]:
         """Store the service's ids of a sink.
 
-        At its first adoption, return the readings that the guard holds because they contradict its entries.
+        At the first adoption of the sink, return the readings that a guard holds because of the entries in the service.
         """
         self._deferred.write_all()
         with self._state.reading() as reader:
@@ -222,7 +222,7 @@ class DeliveryStore:
                 if adopted and is_first:
                     held = self._first_readings.hold(connection, sink, compared)
                 if adopted and not was_adopted:
-                    # Entries that a source names in a later pass are explained.
+                    # Only a complete pass after the adoption shows which entries the sources explain.
                     connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
                     connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
         if is_first:
@@ -232,7 +232,7 @@ class DeliveryStore:
         return held
 
     def _forget_found(self, sink: int) -> None:
-        """Delete the entries that `note_found` has kept, after the comparison or after an interrupted adoption."""
+        """Delete the entries that `note_found` has stored, after the comparison or after an interrupted adoption."""
         deleted = _PAGE
         while deleted == _PAGE:
             with self._state.writing() as connection:
@@ -242,8 +242,8 @@ class DeliveryStore:
     def forget_sink(self, sink: int, *, lost: str = "") -> bool:
         """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
 
-        ``lost``: the service's id of the lost sink; if the mirror remembers another sink, nothing changes. Return whether the
-        sink was forgotten.
+        ``lost``: the service's id of the lost sink. If the mirror has another id for the sink, nothing changes and the result
+        is False.
         """
         self._deferred.write_all()
         with self._state.writing() as connection:
@@ -261,8 +261,8 @@ class DeliveryStore:
         """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged entries.
 
         A pending entry with an equal value and type is acknowledged without a request. A pending entry that differs becomes an
-        update. Keys that no source has named are stored as delivered, with the service's values. The sink may be passed in
-        several chunks.
+        update. Keys that no source has named are stored as delivered, with the service's values. Several calls may pass the
+        entries in chunks.
         """
         self._deferred.write_all()
         acknowledged = 0
@@ -316,7 +316,7 @@ class DeliveryStore:
         rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
-        """Acknowledge some keys of the claim as delivered or rejected. The rest remains claimed until released."""
+        """Acknowledge some keys of the claim as delivered or rejected. The other keys remain claimed until `release`."""
         sink, segments = claim.sink, [part.segment for part in claim.parts]
         rejections = {entry.key: entry for entry in rejected}
         keys, at = [*delivered, *rejections], self._now()
@@ -358,12 +358,12 @@ class DeliveryStore:
 
     @threaded("_writes")
     def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
-        """Store the sink's blocker. An acknowledged entry or None deletes it."""
+        """Store the sink's blocker; None deletes it. The acknowledgement of an entry deletes the blocker, too."""
         with suppress(MirrorFull), self._state.writing() as connection:
             if blocker is None:
                 connection.execute(SQL["blocker_clear"], (sink,))
             else:
-                row = (sink, blocker.standing, blocker.sentence, blocker.since, blocker.until)
+                row = (sink, blocker.status, blocker.sentence, blocker.since, blocker.until)
                 connection.execute(SQL["blocker_note"], row)
 
     @threaded("_writes")
@@ -381,7 +381,7 @@ class DeliveryStore:
 
 
 class _Delivered(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a claim without its body. ``keys``: keys of removals, or of a part that the limits of the claim cut."""
+    """A part of a claim without its body. ``keys``: set only if the part has removals or was cut by the claim's limits."""
 
     segment: int
     whole: bool

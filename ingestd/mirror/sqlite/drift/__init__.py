@@ -1,1 +1,1 @@
-"""Comparison of the entries with the entries of the service."""
+"""Comparison of the mirror's entries with the service's entries."""

@@ -1,8 +1,8 @@
 """Comparison of a sink's content with the mirror, in temporary tables of a separate read connection.
 
-The content may be larger than memory, so it is in SQLite's temporary file, and the comparison is SQL over one snapshot of the
-mirror. A written entry always gets a new segment. So an entry is unchanged since the check began if its segment is older than
-the check and was not pending then.
+The content may be larger than memory, so it is in SQLite's temporary file, and SQL compares it with one snapshot of the mirror.
+A written entry always gets a new segment. So an entry is unchanged since the check began if its segment is older than the check
+and was not pending when the check began.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison:
-    """Compares one sink. ``newest``: the newest segment when the check began; ``held``: its pending segments then.
+    """Compares one sink. ``newest``: the newest segment when the check began; ``held``: the segments that were then pending.
 
     Call its methods in one thread, and close it.
     """
@@ -52,7 +52,7 @@ class Comparison:
             reader.execute(SQL[statement])
         reader.executemany(SQL["check_hold"], ((segment,) for segment in held))
         self.is_undecided = False
-        """Whether `unexplained` could not find out who wrote the explained entries, because all of them were pending."""
+        """True if `unexplained` could not find the author of the explained entries, because all of them were pending."""
 
     def show(self, entries: pl.DataFrame) -> None:
         """Add a chunk of the service's content; see `DriftStore.show`."""
@@ -104,7 +104,7 @@ class Comparison:
     def unexplained(self, which: RemoveUnexplained, guards: Collection[Guard], entries: int) -> Iterator[str]:
         """Yield the sorted keys of the unexplained entries that ``which`` selects. Call it after `compare`.
 
-        Entries that only their author shows are kept if a guard would hold their removal from ``entries`` of the service.
+        Entries selected because of their author are kept if a guard would hold their removal. ``entries``: the size of the sink.
         """
         if which == "keep":
             return
@@ -130,7 +130,7 @@ class Comparison:
         return authors[0][0] if len(authors) == 1 else None
 
     def _is_author_pending(self) -> bool:
-        """Return whether a later check may find an author: nothing explained was delivered, but something was pending."""
+        """Return True if a later check may find an author: no explained entry was delivered yet, but entries were pending."""
         has_author = self._reader.execute(SQL["check_authors"], {"sink": self._sink}).fetchone() is not None
         return not has_author and bool(self._reader.execute(SQL["check_holds"]).fetchone()[0])
 

@@ -45,10 +45,10 @@ class _Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriftStore:
-    """Checks sinks. Async; one check at a time for each sink. A check that a crash interrupts does not count.
+    """Checks sinks. Async; one check at a time for each sink. A check that a crash interrupts has no result.
 
-    ``opened``: the replayable partitions that the sources have named since the start. ``watched``: the sinks of running checks,
-    shared with the delivery, which removes a sink that the service has lost.
+    ``opened``: the replayable partitions that the sources have named since the start. ``watched``: the sinks of running checks;
+    the delivery shares this set, and removes a sink from it when the service has lost the sink.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class DriftStore:
     def show(self, check: int, entries: pl.DataFrame) -> None:
         """Add a chunk of the service's content.
 
-        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown), and optionally ``author``: the account that
-        created the entry and updated it last; null if these are two accounts. Then ``changed_by`` is the account of the last
-        update. ``changed_at`` is always the text of its time.
+        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown). Optional: ``author``: the account that created
+        the entry and made its last update; null if these are two accounts. ``changed_by``: in this case, the account of the
+        last update. ``changed_at``: the time of the last update, as text.
         """
         self._checks[check].comparison.show(entries)
 
@@ -89,7 +89,7 @@ class DriftStore:
 
     @threaded("_thread")
     def begin_check(self, sink: int) -> int:
-        """Begin a check: record what is acknowledged in the sink from now on. Return the check's id."""
+        """Begin a check: from now on, record the acknowledged removals of the sink. Return the check's id."""
         self._in_windows(sink, "gone", "gone_clear")
         with self._state.writing() as connection:
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
@@ -112,16 +112,16 @@ class DriftStore:
     ) -> DriftStatus:
         """Compare the complete content with the mirror, and replace the findings of the earlier check.
 
-        ``unexplained``: which unexplained entries become pending removals. ``own``: entries of a source that its pipeline no
-        longer reads and, in a sink that an earlier state file of this daemon wrote, entries of the author of all explained
-        entries, if there is exactly one. Entries that only their author shows stay if one of ``guards`` would hold their
+        ``unexplained``: which unexplained entries to remove. ``own`` selects entries of a source that its pipeline no longer
+        reads. If an earlier state file of this daemon wrote the sink, it also selects entries of the author of the explained
+        entries, if they have one author. Entries selected because of their author stay if one of ``guards`` would hold their
         removal. ``doubt``: if the mirror may not know everything that was sent to the sink, differing entries that sources have
         named since the start are sent again. Keys unknown to the mirror become unexplained.
 
-        If the service lost the sink meanwhile, the status has a ``failure`` and the findings are discarded.
+        If the service lost the sink during the check, the status has a ``failure`` and the findings are discarded.
 
-        Each page is one transaction, and is compared with the mirror in that transaction; the last transaction makes the check
-        valid. After a crash the next check replaces the findings and repeats the rest.
+        Each page of findings is compared with the mirror and written in one transaction; the last transaction makes the check
+        valid. After a crash the next check replaces the findings and repeats the other work.
         """
         ended = self._checks.pop(check)
         sink, comparison, swept, repaired = ended.sink, ended.comparison, 0, 0
@@ -187,7 +187,7 @@ class DriftStore:
             after = until
 
     def _keep_findings(self, sink: int, comparison: Comparison, at: float) -> None:
-        """Replace the findings of the earlier check; entries that no source has named follow the service."""
+        """Replace the findings of the earlier check; entries that no source has named take the service's values."""
         for page in pages(comparison.findings(), _PAGE):
             with self._watching(sink) as connection:
                 connection.executemany(SQL["drift_keep"], ((sink, *row, at, at) for row in page))
@@ -204,10 +204,10 @@ class DriftStore:
     def _end_doubt(self, sink: int, comparison: Comparison, *, is_read: bool) -> int:
         """Send again the entries that the sources confirm, if the sink is in doubt; return their number.
 
-        A sink is in doubt after its state file was replaced by an older state file. If the partition of a value is gone from
-        the source (an archived file), the value may be older than the service's; it remains a finding. Keys unknown to this
-        state file may come from the newer state file. ``is_read``: every source was read completely, so no source explains such
-        a key.
+        A sink is in doubt after its state file was replaced by an older state file. If the source no longer has the partition
+        of a value (an archived file), the value may be older than the service's value, so it remains a finding. Keys unknown to
+        this state file may come from the newer state file. ``is_read``: every source was read completely, so no source explains
+        an unknown key.
         """
         with self._watching(sink) as connection:
             if (doubt := connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone()) is None:
@@ -228,10 +228,10 @@ class DriftStore:
         return repaired
 
     def _follow_newer(self, sink: int, comparison: Comparison, *, since: float, newest: int) -> None:
-        """Adopt the service's values of pending entries that were changed after ``since``, unless a source confirms the entries.
+        """Adopt the service's values of pending entries that it changed after ``since``, unless a source confirms the entries.
 
-        A newer state file has sent them, and a source that can't be read again, or has a held run, names no newer value. Entries
-        of a segment after ``newest`` were named after the restoration, such as records that were pushed: they are newer.
+        A newer state file has sent these values. A source that can't be read again, or has a held run, names no newer value.
+        Entries of a segment after ``newest`` are newer: sources named them after the restoration, for example by a push.
         """
         snapshots: dict[int, pl.Series | None] = {}
         newer = (row for row in comparison.pending() if row.segment <= newest and row.changed_at > since)
@@ -242,7 +242,7 @@ class DriftStore:
                 follow_service(self._target(connection, sink), [row for row in page if row.key not in confirmed])
 
     def _sweep(self, sink: int, keys: Iterable[str]) -> int:
-        """Make the removal of unexplained entries pending, except of those that a source has named meanwhile."""
+        """Make the removal of unexplained entries pending, except entries that a source has named meanwhile."""
         swept = 0
         for page in pages(keys, _PAGE):
             with self._watching(sink) as connection:
@@ -312,7 +312,7 @@ class DriftStore:
         return repaired
 
     def _for_named(self, sink: int, names: str, do: _Do) -> int:
-        """Call ``do`` for the findings in some pipelines' entries; return their number. See `_for_pages`."""
+        """Call ``do`` for the findings about entries of some pipelines; return their number. See `_for_pages`."""
         return self._for_pages(sink, lambda after: ("drift_named", (sink, names, after, _PAGE)), _NAMED, do)
 
     def _for_added(self, sink: int, do: _Do) -> int:
@@ -345,10 +345,10 @@ class DriftStore:
     def _confirmed(
         self, connection: sqlite3.Connection, page: pl.DataFrame, snapshots: dict[int, pl.Series | None]
     ) -> pl.DataFrame:
-        """Return the entries of replayable partitions named since the start, with a record in the last whole reading.
+        """Return the entries that a source confirms: it has named their replayable partition since the start.
 
-        Entries of a partition with a held run, or of a partition that can't be read, are left out: the newer state file may
-        have delivered later records.
+        If the partition has a valid whole reading, this reading must have the record. Entries of a partition with a held run,
+        or of a partition that can't be read, are left out: the newer state file may have delivered later records.
 
         ``snapshots``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
         """

@@ -26,15 +26,13 @@ def adopt_entries(
 ) -> int:
     """Compare the service's entries (key, value, data_type) with the mirror.
 
-    Return the number of entries that are delivered already.
-
-    ``at``: now.
+    Return the number of pending entries that the service already has. ``at``: now, in seconds since the epoch.
     """
     found = entries.unique(subset="key", keep="last").sort("key")
     joined = found.join(
         known_entries(connection, sink, found["key"].to_list()), on="key", how="left", maintain_order="left"
     )
-    # Entries that no source has named follow the service, also when the sink is read again.
+    # Entries that no source has named take the service's values, also when the sink is read again.
     unnamed = joined.filter(
         pl.col("partition").is_null() | ((pl.col("partition") == ADOPTED) & pl.col("kind").is_null())
     )
@@ -68,7 +66,7 @@ def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
 
 
 class PendingFound(NamedTuple):
-    """A pending entry, and the service's entry with its key. ``changed_at``: seconds since the epoch; 0: not known."""
+    """A pending entry, and the service's entry with the same key. ``changed_at``: seconds since the epoch; 0: not known."""
 
     key: str
     segment: int
@@ -80,7 +78,7 @@ class PendingFound(NamedTuple):
 
 
 def follow_service(target: WriteTarget, found: Sequence[PendingFound]) -> None:
-    """Adopt the service's values of pending entries, which then count as delivered. Entries that changed since stay pending."""
+    """Adopt the service's values of pending entries as delivered. Entries that changed after they were found stay pending."""
     connection, sink, keys = target.connection, target.sink, [row.key for row in found]
     keep_former(target, keys, "adopted")
     acknowledge_entries(connection, sink, keys, list({row.segment for row in found}))
@@ -105,7 +103,7 @@ def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFra
 
 
 def queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: pl.DataFrame) -> None:
-    """Point entries (key, value, data_type) to new segments, separately for each partition and run."""
+    """Queue entries (key, value, data_type) in new segments, separately for each partition and run."""
     rows = connection.execute(SQL["entries_source"], (json.dumps(entries["key"].to_list()), sink)).fetchall()
     found = entries.join(pl.DataFrame(rows, schema=_SOURCE, orient="row"), on="key", maintain_order="left")
     for (partition, run), group in found.group_by("partition", "run", maintain_order=True):

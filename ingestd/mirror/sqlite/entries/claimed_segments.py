@@ -1,4 +1,4 @@
-"""The segments in open claims, shared by the delivery, which claims them, and the writers of entries."""
+"""The segments in open claims. The delivery claims segments, and the writers of entries read the claims."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 class ClaimedSegments:
     """The ids of the segments in open claims; in memory only, so after a crash claimed entries are pending again. Thread-safe.
 
-    A transaction that takes entries from a segment looks at the claims of that moment. They decide whether the former value may
-    have been sent, and for which segments the new value waits. A batch takes longer and may change an entry again. So a segment
-    that is not claimed when a batch takes entries from it can't be claimed before the commit.
+    A transaction that moves entries out of a segment reads the open claims. They show whether the former value may have been
+    sent, and for which segments the new value waits. A batch takes longer and may change an entry again. So if a batch moves
+    entries out of an unclaimed segment, the segment can't be claimed before the commit of the batch.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class ClaimedSegments:
         return len(self._claimed)
 
     def claim(self, segment: int) -> bool:
-        """Claim a segment; return False if a batch takes entries from it now."""
+        """Claim a segment; return False if a running batch moves entries out of it."""
         with self._lock:
             if self._kept is not None and segment in self._kept:
                 return False
@@ -51,7 +51,7 @@ class ClaimedSegments:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """End `keep_unclaimed` after the context, which ends with the commit. Only the holder of the write lock has a batch."""
+        """Apply `keep_unclaimed` until the context ends, after the commit. Only the holder of the write lock may open it."""
         kept = self._kept = set[int]()
         try:
             yield

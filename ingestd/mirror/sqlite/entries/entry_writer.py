@@ -50,7 +50,7 @@ _KNOWN = {
 _NAME = ("key", "value", "data_type", "row_hash", "position")
 
 _ROWS = 100
-"""Rows of one statement; measured: more are not faster (decision record 0026)."""
+"""Number of rows in one statement; according to measurements, more rows are not faster (decision record 0026)."""
 
 _ROW = "(?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)"
 _INSERT, _WRITE = (
@@ -65,9 +65,9 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The result of writing some entries.
 
     ``replaced``: former row hashes of entries that now come from another record of the same partition. ``replaced_before``: the
-    hashes among them that an earlier run has written. ``moved``: an entry of the partition now comes from a record with another
-    key. ``took_over``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of entries that were not
-    written because another active pipeline owns them.
+    hashes in ``replaced`` that an earlier run has written. ``moved``: an entry of the partition now comes from a record with
+    another key in the source. ``took_over``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of
+    entries that were not written because another active pipeline owns them.
     """
 
     created: int = 0
@@ -99,12 +99,12 @@ def write_entries(
 ) -> Written:
     """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
 
-    A value within the dead-band (column ``deadband``, if there is one) of the mirror's value is not sent: the entry keeps its
-    value, and ``last_read`` is the new value.
+    If there is a column ``deadband``, a value within this band around the mirror's value is not sent. The entry keeps its value,
+    and ``last_read`` is the new value.
 
-    ``ending``: why a different value ends. ``dated``: equal entries get this run and position, so that these show which record
-    was the last. ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes
-    the insertion. ``succeeds``: the owners of the entries no longer name them. ``ended_by``: the run that ends former values;
+    ``ending``: why a different value ends. ``dated``: equal entries get this run and position, which then show the last record
+    of the key. ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes
+    the insertion. ``succeeds``: the present owners no longer name the entries. ``ended_by``: the run that ends former values;
     None: the target's run.
     """
     connection, sink, partition, run = target.connection, target.sink, target.partition, target.run
@@ -113,7 +113,7 @@ def write_entries(
     if known is None:
         if not inserted:
             _store(target, entries, "create")
-        _resolve(target, entries)  # a rejected removal has no row
+        _resolve(target, entries)  # a key without a row may have a rejected removal
         return Written(created=entries.height)
     target.claimed.keep_unclaimed(_pending_segments(known))
     joined = entries.join(known, on="key", how="left", maintain_order="left")
@@ -172,7 +172,7 @@ def write_entries(
 def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
     """Note that rejected records name entries: entries of the partition keep their values and belong to these records now.
 
-    The same holds for names of the partition for entries of other partitions.
+    The partition's names for entries of other partitions belong to these records, too.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     rejected = named.filter(pl.col("value").is_null())
@@ -191,9 +191,9 @@ def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
 
 
 def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int) -> pl.DataFrame:
-    """Return the ``entries`` without values that the partition has from another record, with the columns of ``_KNOWN``.
+    """Return those of ``entries`` that have no value, and that the mirror has from another record of the partition.
 
-    ``moves``: the other record had another position, and positions are keys.
+    The result has the columns of ``_KNOWN`` and ``moves``: positions are keys, and the other record has another position.
     """
     named = entries.filter(pl.col("value").is_null())
     known = known_entries(connection, sink, named["key"].to_list())
@@ -207,8 +207,8 @@ def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: in
 def compare_with_known(connection: sqlite3.Connection, sink: int, joined: pl.DataFrame) -> pl.DataFrame:
     """Return entries, joined with `known_entries`, with two more columns.
 
-    ``equal``: the entry need not be sent. ``within``: the value of the entry, if it differs from the value of the mirror within
-    the dead-band.
+    ``equal``: the entry need not be sent. ``within``: the value of the entry, if it differs from the mirror's value but is
+    within the dead-band; else null.
     """
     exists = (pl.col("partition").is_not_null() & (pl.col("removed") == 0)).fill_null(value=False)
     alike = (exists & (pl.col("old_type") == pl.col("data_type"))).fill_null(value=False)
@@ -275,12 +275,12 @@ def remove_entries(
 
 
 def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:
-    """Pass entries that their partition no longer names to other partitions that name them; return their keys.
+    """Pass entries that their partition no longer names to other partitions that name them.
 
-    ``keys`` are sorted; the partition `ADOPTED`: no source explains their entries. Another partition of the same pipeline
-    precedes partitions of other pipelines; of several, the one that was read last comes first. The second result is the number
-    of entries that became pending. Partitions of pipelines that are not configured now are read from their start if they are
-    configured again.
+    ``keys``: the sorted keys of these entries. If the target's partition is `ADOPTED`, no source explains the entries. A
+    partition of the same pipeline precedes partitions of other pipelines; then the partition that was read last precedes.
+    Return the keys that were passed, and the number of entries that became pending. Partitions of pipelines that are not
+    configured now are read from their start if they are configured again.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     names = names_of(connection, sink, keys, partition) if keys else []
@@ -313,7 +313,7 @@ def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:
 
 
 def end_inactive_conflicts(connection: sqlite3.Connection) -> None:
-    """Delete the conflicts of pipelines that are not configured now, and their names of these keys."""
+    """Delete the conflicts of pipelines that are not configured now, and their names for the keys in conflict."""
     found = connection.execute(SQL["conflicts_of_inactive"]).fetchall()
     for (sink, partition), rows in groupby(found, key=lambda row: row[:2]):
         drop_names(connection, sink, partition, [key for *_, key in rows])
@@ -321,9 +321,9 @@ def end_inactive_conflicts(connection: sqlite3.Connection) -> None:
 
 
 def _begin_again(connection: sqlite3.Connection, sink: int, partitions: Iterable[int]) -> None:
-    """If partitions that lost entries are configured again, read them from their start.
+    """Mark partitions that lost entries: if they are configured again, they are read from their start.
 
-    Their records may be unchanged, so that only a whole reading claims the entries back.
+    Only a whole reading takes the entries back, because the records may be unchanged.
     """
     connection.executemany(SQL["partition_lost_entries"], [(partition, sink) for partition in sorted(partitions)])
 
@@ -344,7 +344,7 @@ def _insert(target: WriteTarget, entries: pl.DataFrame) -> bool:
 
 
 def _known(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the mirror's rows of the keys; None if there are no rows, which one range query shows at a first load."""
+    """Return the mirror's rows of the keys; None if there are no rows. At a first load, one range query shows this."""
     keys = entries["key"]
     if not connection.execute(SQL["keys_in_range"], (sink, keys[0], keys[-1])).fetchone():
         return None
@@ -392,8 +392,8 @@ def write_rows(
 class _Owners(msgspec.Struct, frozen=True, kw_only=True):
     """The other owners of some entries.
 
-    ``theirs``: the entries of other pipelines, which keep them; ``pipelines``: these pipelines, by partition. ``removes``:
-    partitions of this pipeline with removal of vanished records. ``unexplained``: owners that no longer name anything.
+    ``theirs``: the entries that other pipelines own and keep; ``pipelines``: the names of these pipelines, by partition.
+    ``removes``: other partitions of this pipeline that remove vanished records. ``unexplained``: owners that explain no entry.
     """
 
     theirs: pl.DataFrame
@@ -409,7 +409,7 @@ class _Owners(msgspec.Struct, frozen=True, kw_only=True):
 def _owners_of(
     connection: sqlite3.Connection, others: pl.DataFrame, *, sink: int, pipeline: str, succeeds: bool
 ) -> _Owners:
-    """Return who owns ``others``: entries of other partitions, joined with `known_entries`."""
+    """Return the owners of ``others``: entries of other partitions, joined with `known_entries`."""
     if not others.height:
         return _Owners(theirs=others, pipelines={}, removes=(), unexplained=())
     partitions = others["partition"].unique().to_list()
@@ -426,9 +426,8 @@ def _owners_of(
 def _share(target: WriteTarget, owners: _Owners, same: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
     """Store which partitions name the keys that more than one partition names.
 
-    ``same``: equal entries of other owners, which keep them if they still name them. ``changed``: entries of other owners that
-    the partition will own. Return the entries that the partition has named before together with other partitions; see
-    `add_names`.
+    ``same``: equal entries of other owners; an owner keeps an entry that it still names. ``changed``: entries of other owners
+    that the partition will own. Return the entries that the partition had named before, too; see `add_names`.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     named, left = pl.col("partition").is_in(owners.removes), pl.col("partition").is_in(owners.unexplained)
@@ -441,7 +440,7 @@ def _share(target: WriteTarget, owners: _Owners, same: pl.DataFrame, changed: pl
 
 
 def _set_records(connection: sqlite3.Connection, sink: int, touched: pl.DataFrame, reread: pl.DataFrame) -> None:
-    """Store other records of equal entries (``touched``), and values within the dead-band that were read (``reread``)."""
+    """Store the new records of equal entries (``touched``), and the read values within the dead-band (``reread``)."""
     if touched.height:
         columns = (touched[name] for name in ("row_hash", "position"))
         connection.executemany(SQL["entries_set_record"], zip(*columns, repeat(sink), touched["key"], strict=False))

@@ -17,13 +17,13 @@ from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 
 KEPT = 10
-"""The newest former values of each entry, without a gap."""
+"""The number of newest former values that each entry keeps without a gap."""
 
 MOST = 100
-"""Former values of each entry: before the newest ones, the first that ended in each hour."""
+"""Maximum number of former values of each entry. Of the older values, only the first that ended in each hour is kept."""
 
 AT_MOST = 1_000_000
-"""Former values of all entries. The oldest values are deleted, also values of removed entries."""
+"""Maximum number of former values of all entries. The oldest values are deleted first, also values of removed entries."""
 
 
 def keep_former(target: WriteTarget, keys: Sequence[str], ending: Ending) -> None:
@@ -48,7 +48,7 @@ def keep_found(
 ) -> None:
     """Store values of the service (unique key, value, data_type) that the daemon overwrites or removes.
 
-    A column ``ended_by`` has the run of the value that overwrites it.
+    An optional column ``ended_by`` has the run of the value that overwrites the service's value.
     """
     if not found.height:
         return
@@ -59,7 +59,7 @@ def keep_found(
 
 
 def read_former(connection: sqlite3.Connection, key: str) -> list[FormerValue]:
-    """See `Observer.former_values`."""
+    """Return the former values of a key; see `Observer.former_values`."""
     return [from_row(FormerValue, row) for row in connection.execute(SQL["former_of_key"], (key,))]
 
 

@@ -1,4 +1,4 @@
-"""Rows of a statement as frames, in memory that does not grow with their number."""
+"""Rows of a statement as polars frames of a bounded size."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 PAGE = 10_000
-"""Rows that are in memory at a time."""
+"""Maximum number of rows in one frame."""
 
 
 def read_frames(cursor: sqlite3.Cursor, schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a statement in frames of at most `PAGE` rows: a row as Python objects needs 200 bytes."""
+    """Yield the rows of a statement in frames of at most `PAGE` rows, because a row needs 200 bytes as Python objects."""
     while rows := cursor.fetchmany(PAGE):
         yield pl.DataFrame(rows, schema=dict(schema), orient="row")

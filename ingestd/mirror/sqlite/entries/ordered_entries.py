@@ -16,7 +16,7 @@ _SMALL = 200
 def order_entries(entries: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return entries sorted by key, and the entries to write: for each key the last one, with signed row hashes.
 
-    ``entries``: see `IntakeStore.commit`. Of equal keys, those with a value are the last ones.
+    ``entries``: see `IntakeStore.commit`. If keys are equal, entries with a value are last.
     """
     if entries["value"].null_count():
         entries = pl.concat([entries.filter(pl.col("value").is_null()), entries.filter(pl.col("value").is_not_null())])
@@ -29,7 +29,7 @@ def order_entries(entries: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def sort_by_key(entries: pl.DataFrame) -> pl.DataFrame:
-    """Return entries sorted by key; of equal keys, the last record is last."""
+    """Return entries sorted by key; entries with equal keys keep the order of their records."""
     if entries.height <= _SMALL:
         keys = entries["key"].to_list()
         if all(key <= following for key, following in pairwise(keys)):

@@ -1,8 +1,7 @@
-"""Keys that a reading names with different values, and the locations of both.
+"""Keys that a reading names with different values, and the locations of two of these values.
 
-The records of one reading are compared with each other, whatever their distance: records of one commit in memory, earlier
-records in the staging table or in the entries. They are also compared with entries of other partitions that their source still
-has.
+All records of one reading are compared with each other: records of one commit in memory, earlier records in the staging table
+or in the entries. The records are also compared with entries of other partitions that the source still has.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ingestd.core.record import NOTICE, Position, location_text
 from ingestd.mirror.sqlite.sql import SQL
 
 _COUNTED = 1000
-"""Keys are counted up to this number, so that a file with only repeated keys needs no memory for them."""
+"""Maximum number of keys that are counted, so that a file with only repeated keys needs little memory."""
 
 
 class _Version(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +42,7 @@ class RepeatedKeys(msgspec.Struct):
         return self._first is not None
 
     def note_commit(self, ordered: pl.DataFrame) -> None:
-        """Compare the entries of one commit; ``ordered`` by key, equal keys in the order of the records."""
+        """Compare the entries of one commit. They are ``ordered`` by key, and equal keys by the order of the records."""
         ordered = ordered.filter(pl.col("value").is_not_null())
         former = {name: pl.col(name).shift(1) for name in ("key", "value", "data_type", "position")}
         differs = pl.col("value").ne_missing(former["value"]) | pl.col("data_type").ne_missing(former["data_type"])
@@ -66,8 +65,8 @@ class RepeatedKeys(msgspec.Struct):
     def note_changed(self, connection: sqlite3.Connection, run: int, sink: int, changed: pl.DataFrame) -> None:
         """Compare changed entries with the rows that they will replace.
 
-        ``changed``: existing entries with their new values, and the columns ``partition`` and ``old_run`` of the rows. Values of
-        the run itself and of partitions that the pipeline's source still has are versions of the same key.
+        ``changed``: existing entries with their new values, and the columns ``partition`` and ``old_run`` of the rows. Only
+        values of this run, and of partitions that the pipeline's source still has, count as different values of a key.
         """
         others = changed.filter(pl.col("partition") != self.partition)["partition"].unique().to_list()
         present = {}

@@ -1,4 +1,4 @@
-"""Segments of pending entries: at most one request of entries of one sink and one kind, already encoded.
+"""Segments of pending entries. A segment has the encoded entries of one sink and one kind, for at most one request.
 
 An entry is pending while its segment exists, so one statement acknowledges a whole segment. A changed entry moves to a new
 segment and decrements ``live`` of the old one. A segment without live entries is deleted, so the backlog never exceeds the
@@ -21,15 +21,15 @@ from ingestd.mirror.sqlite.sql import SQL
 from ingestd.wire.origin import decode_row_steps, encode_row_steps
 
 ITEMS = 5000
-"""Maximum entries of one segment: the default of a bulk request (contract M3)."""
+"""Maximum number of entries in one segment: the default limit of a bulk request (contract M3)."""
 
 BODY_BYTES = 4 << 20
-"""Encoded size at which a segment is cut, well below the contract's 16 MiB, so that a response is fast."""
+"""Encoded size above which a segment is split. It is well below the contract's 16 MiB, so that a response is fast."""
 
 
 def encode(entries: pl.DataFrame, kind: Kind) -> bytes:
     """Return a JSON array of items for the request, from columns ``key``, ``value``, ``data_type``."""
-    # Expressions are not used: their evaluation takes longer than encoding the entries of a small file.
+    # Not with polars expressions: their evaluation takes longer than the encoding of a small file's entries.
     if kind == "delete":
         members = [pl.Series("delete", [True]).new_from_index(0, entries.height)]
     else:
@@ -76,7 +76,7 @@ def leave(connection: sqlite3.Connection, lost: Mapping[int, int]) -> None:
 def acknowledge_entries(
     connection: sqlite3.Connection, sink: int, keys: Sequence[str], segments: Sequence[int]
 ) -> None:
-    """Acknowledge single entries of some segments, except superseded ones."""
+    """Acknowledge single entries of some segments, except superseded entries."""
     row = (sink, json.dumps(list(keys)), json.dumps(list(segments)))
     leave(
         connection,
@@ -133,5 +133,5 @@ def _shrink(connection: sqlite3.Connection, segment: int) -> None:
 
 def json_rows(frame: pl.DataFrame) -> str:
     """Return the rows of a frame, one object each, with the names of its columns."""
-    # polars 2.1 writes `[]` for a frame that has rows but an empty first chunk, as a filter leaves it.
+    # polars 2.1 writes `[]` for a frame that has rows but an empty first chunk, which a filter can produce.
     return frame.rechunk().write_json()

@@ -1,8 +1,8 @@
 """Keys that more than one partition names.
 
 An entry has the value of one partition, which owns it. The table ``also_named`` has the values of the other partitions that
-name its key: partitions of other pipelines, and of the same pipeline if vanished records are removed. A key that one partition
-names has no row there. The functions run inside the transactions of their callers.
+name its key: partitions of other pipelines, and of the same pipeline if vanished records are removed. A key that only one
+partition names has no row in this table. The functions run inside the transactions of their callers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORMER = {"key": str, "old_hash": int, "old_run": int, "old_position": str}
 
 
 class Name(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that a partition names for a key, and the record. ``is_read``: its pipeline still reads it for the sink."""
+    """A value that a partition names for a key, and the record. ``is_read``: the partition is still read for the sink."""
 
     key: str
     value: str | None
@@ -71,9 +71,9 @@ def drop_conflicts(connection: sqlite3.Connection, sink: int, partition: int, ke
 
 
 def names_of(connection: sqlite3.Connection, sink: int, keys: Sequence[str], partition: int) -> list[Name]:
-    """Return all names of the keys (sorted) except the names by owners, the newest of each key first.
+    """Return all names of the sorted ``keys``, except the names by owners.
 
-    Names by the pipeline of ``partition`` come first.
+    They are ordered by key; for each key, names by the pipeline of ``partition`` come first, then the newest names.
     """
     parameters = {"sink": sink, "keys": json.dumps(list(keys)), "partition": partition}
     rows = connection.execute(SQL["also_named_of_keys"], parameters)
@@ -87,7 +87,7 @@ def names_of(connection: sqlite3.Connection, sink: int, keys: Sequence[str], par
 
 
 def by_reading(names: Sequence[Name]) -> Iterator[tuple[Name, pl.DataFrame]]:
-    """Yield the names of each partition and run as entries, sorted by key, with the first name."""
+    """Yield, for each partition and run, the first name, and all names as entries sorted by key."""
 
     def reading(name: Name) -> tuple[int, int]:
         return name.partition, name.run
@@ -105,17 +105,17 @@ def left_over_names(connection: sqlite3.Connection, *, sink: int, partition: int
 
 
 def freed_keys(connection: sqlite3.Connection) -> Iterator[tuple[int, list[str]]]:
-    """Yield by sink the sorted keys with names and an entry that no source explains now."""
+    """Yield, by sink, the sorted keys that have names, but no entry that a source explains now."""
     yield from _by_sink(connection.execute(SQL["also_named_freed"]).fetchall())
 
 
 def keys_in_conflict(connection: sqlite3.Connection) -> Iterator[tuple[int, list[str]]]:
-    """Yield by sink the sorted keys with conflicts."""
+    """Yield, by sink, the sorted keys with conflicts."""
     yield from _by_sink(connection.execute(SQL["conflicts_all"]).fetchall())
 
 
 def describe_conflicts(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -> None:
-    """Write the sentences of the conflicts about these keys again: the pipeline that owns them has changed, or was renamed."""
+    """Rewrite the sentences of the conflicts about these keys, after their owner changed or its pipeline was renamed."""
     listed = json.dumps(list(keys))
     conflicts = connection.execute(SQL["conflicts_of_keys"], {"sink": sink, "keys": listed}).fetchall()
     if not conflicts:

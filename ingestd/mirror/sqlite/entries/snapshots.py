@@ -1,8 +1,8 @@
-"""Row hashes of a partition: 64-bit integers in Arrow format, in pieces of one row each.
+"""Row hashes of a partition: 64-bit integers in Arrow format, in pieces. Each piece is one row of a table.
 
-A small number of hashes is stored as an Arrow stream, because polars writes an Arrow file by a query, which takes longer than
-the rest of a small file. The first piece also has the sections of the source. Only the end of a reading stores sections; any
-other change of the row hashes discards them, because then they no longer describe the hashes.
+A small number of hashes is stored as an Arrow stream. polars writes an Arrow file by a query, which takes longer than all other
+work for a small file. The first piece also has the sections of the source. Only the end of a reading stores sections; any other
+change of the row hashes deletes the sections, because they no longer match.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import polars as pl
 from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.sql import SQL
 
-_PIECE = 1 << 17  # hashes, so 1 MiB; SQLite and its caller have several copies of the one that is stored
-_DIGEST_PIECE = 1 << 20  # a part of each digest in a state file
+_PIECE = 1 << 17  # hashes, so 1 MiB; while a piece is stored, SQLite and its caller have several copies of it
+_DIGEST_PIECE = 1 << 20  # hashes; the digests in state files depend on this number
 
 _SMALL = 200
 _ARROW_FILE = b"ARROW1"
@@ -27,7 +27,7 @@ KEPT = 1000
 """Maximum number of snapshots of a pipeline, which bounds the state file of a folder that always gets new file names."""
 
 RUNS_APART = 64
-"""Number of runs between two searches for old snapshots, because each reads the `KEPT` newest partitions."""
+"""Number of runs between two searches for old snapshots, because each search reads the `KEPT` newest partitions."""
 
 
 def load_snapshot(connection: sqlite3.Connection, partition: int) -> pl.Series:
@@ -58,7 +58,7 @@ def store_snapshot(
 
 
 def keep_in_snapshot(connection: sqlite3.Connection, partition: int, seen: RowHashes) -> None:
-    """Remove the stored hashes of the partition that are not among ``seen``, and its sections."""
+    """Delete the sections of the partition, and its stored hashes that are not in ``seen``."""
     connection.execute(SQL["snapshot_without_sections"], (partition,))
     pieces = connection.execute(SQL["snapshot_pieces"], (partition,)).fetchall()
     for part in seen.ranges():
@@ -87,10 +87,10 @@ def digest_of(hashes: RowHashes) -> str:
 
 
 def _pieces(parts: Iterable[pl.Series], size: int) -> Iterator[bytes]:
-    """Yield the encoded hashes in pieces of ``size``, with the rest in the last one."""
+    """Yield the encoded hashes in pieces of ``size``; the last piece may be smaller."""
     rest = pl.DataFrame(schema={"row_hash": pl.UInt64})
     for part in parts:
-        rest = pl.concat([rest, part.to_frame("row_hash")], rechunk=True)  # their layout is a part of a digest
+        rest = pl.concat([rest, part.to_frame("row_hash")], rechunk=True)  # a digest depends on the chunks
         while rest.height >= size:
             yield _encode(rest[:size])
             rest = rest[size:]

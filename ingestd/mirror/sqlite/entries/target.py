@@ -1,4 +1,4 @@
-"""What a transaction writes entries for."""
+"""The sink, partition and run for which a transaction writes entries."""
 
 from __future__ import annotations
 

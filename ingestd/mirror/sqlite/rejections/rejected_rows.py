@@ -63,7 +63,7 @@ def _before(
 ) -> dict[tuple[int | None, Position | None], list[_Past]]:
     """Remove and return the earlier rejections of these records.
 
-    They are matched by row hash and position; by row hash alone if the record has moved; by position alone without a hash.
+    They are found by row hash and position, by row hash alone if the record has moved, or by position if there is no hash.
     """
     hashes = [_signed(row_hash) for _, row_hash in rejects if row_hash is not None]
     positions = [reject.position for reject, row_hash in rejects if row_hash is None]
@@ -138,7 +138,7 @@ def store_rejected_entries(
     *,
     columns_of: ColumnsOf,
 ) -> None:
-    """Store entries that the service rejected, and its responses.
+    """Store entries that the service rejected, and the refusals.
 
     ``origins``: key, value, data_type, partition, run, row_hash, position, removed.
     """
@@ -189,8 +189,8 @@ def drop_read_again(
 def find_corrected(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> list[int]:
     """Return the sorted ids of rejections of earlier runs that this run mapped successfully.
 
-    ``whole``: it has mapped every record. ``retries``: number of retries requested before the run began; later ones are for
-    the next run.
+    ``whole``: the run has mapped every record. ``retries``: number of retries requested before the run began; later retries
+    are for the next run.
     """
     parameters = {"partition": partition, "run": run, "retries": retries}
     rows = connection.execute(SQL["rejected_corrected" if whole else "rejected_retried_corrected"], parameters)

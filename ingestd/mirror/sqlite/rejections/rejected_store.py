@@ -54,7 +54,7 @@ class RejectedStore:
         """Retry the selected rejections.
 
         Refused entries are pending again, unchanged. A record remains rejected until a reading that began after this call has
-        mapped it again: its partition is read from the start, and only the retried records are mapped.
+        mapped it again. This reading begins at the start of the partition, and maps only the retried records.
         """
         partitions: dict[int, str] = {}
         records = entries = 0
@@ -73,8 +73,8 @@ class RejectedStore:
     def _request_partition(self, partition: int) -> None:
         """Make the next reading map the marked records of a partition; call it after all of them are marked.
 
-        A reading that began earlier leaves the records to the next reading. A read connection lists their hashes. No record is
-        marked meanwhile, because only this thread marks records.
+        A reading that began earlier leaves the records to the next reading. A read connection lists the hashes of the records.
+        No record is marked in the meantime, because only this thread marks records.
         """
         with closing(self._state.reader()) as reader:
             retries = reader.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
@@ -98,7 +98,7 @@ class RejectedStore:
 
     @threaded("_thread")
     def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
-        """Delete rejections older than ``keep_seconds`` and the oldest beyond ``keep_rows``. Return their number."""
+        """Delete rejections older than ``keep_seconds``, and the oldest ones beyond ``keep_rows``. Return their number."""
         now, count = self._now(), 0
         while True:
             with self._state.writing() as connection:
@@ -118,7 +118,7 @@ class RejectedStore:
     def _pages(self, selection: Selection) -> Iterator[AbstractContextManager[sqlite3.Connection]]:
         """Yield a transaction for each page of the selection, with the page's ids in ``temp.chosen``.
 
-        Other writers can run between two pages. After a crash, the rest is still rejected.
+        Other writers can run between two pages. After a crash, the rejections of the other pages are unchanged.
         """
         after: int | None = 0
         newest: int | None = None
@@ -131,8 +131,8 @@ class RejectedStore:
 class _Page(msgspec.Struct):
     """A page of a selection.
 
-    ``newest``: the newest rejection when the first page was selected; later ones are not selected. ``last``: the last id of the
-    page, None if there is no page after it.
+    ``newest``: the newest rejection when the first page was selected; later rejections are not selected. ``last``: the last id
+    of the page; None if this is the last page.
     """
 
     state: StateFile
@@ -196,13 +196,13 @@ def _drop_chosen(connection: sqlite3.Connection) -> int:
 def _requeue_chosen(connection: sqlite3.Connection) -> tuple[int, set[int]]:
     """Make the selected entries pending again and return their number and their sinks.
 
-    An entry that is already pending with another value is only no longer rejected.
+    If an entry is already pending with another value, only its rejection is deleted.
     """
     rows = connection.execute(SQL["chosen_entries"]).fetchall()
     connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
     by_sink: dict[int, list[tuple[object, ...]]] = {}
     for _, sink, key, value, data_type, removed, partition, run, row_hash, known, waits in rows:
-        # The row of a rejected removal is deleted; an existing row belongs to another record.
+        # A rejected removal has no row. If the key has a row, another record has named the key since.
         if not waits and bool(known) != bool(removed):
             by_sink.setdefault(sink, []).append((key, value, data_type, removed, partition, run, row_hash))
     for sink, found in by_sink.items():

@@ -32,18 +32,18 @@ class AcknowledgedPartitions:
     def __init__(self, state: StateFile) -> None:
         self._state = state
         self.may_notify: Callable[[int, str], bool] = lambda _partition, _cursor: True
-        """Whether a source may be notified of a partition with this cursor, after which the source may not have it any more."""
+        """Return whether a source may be notified of a partition (id, cursor). The source may delete the data afterwards."""
         self._changes_untouched: dict[str, int] = {}
-        """`StateFile.changes` when none of the partitions of a pipeline was touched."""
+        """By pipeline, the value of `StateFile.changes` at the last call that found no partition to examine."""
         with state.writing() as connection:
             for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
                 connection.execute(SQL[statement])
 
     def of_pipeline(self, pipeline: str, *, at_once: bool = False) -> list[tuple[int, Partition, Cursor]]:
-        """Return (id, partition, cursor) of each completely read partition with nothing pending and no acknowledgement.
+        """Return (id, partition, cursor) of each acknowledged partition with a source that was not notified yet.
 
-        Without ``at_once``, only those that ``may_notify`` permits. If nothing was touched and nothing has changed since the last
-        call, it needs no transaction.
+        Such a partition was read completely and has nothing pending. Without ``at_once``, ``may_notify`` must permit it. If
+        nothing has changed since a call that found no partition to examine, no transaction is needed.
         """
         if self._changes_untouched.get(pipeline) == self._state.changes:
             return []
@@ -73,7 +73,7 @@ class AcknowledgedPartitions:
 def acknowledgement_of(
     connection: sqlite3.Connection, partition: int, reader: Callable[[], sqlite3.Connection]
 ) -> Acknowledgement:
-    """See `IntakeStore.acknowledgement`; ``reader`` opens a connection for rejections, which may be many."""
+    """Return the result of a partition's last reading. ``reader`` opens a connection that streams the rejections."""
     row = connection.execute(SQL["partition_last_run"], (partition,)).fetchone()
     run, started, ended, pipeline, workspace, by, name, digest, records, *changes, valueless, facts = row
     created, updated, unchanged, removed = changes
@@ -121,7 +121,7 @@ def _stream_rejections(reader: Callable[[], sqlite3.Connection], partition: int)
 
 
 def _reference(number: int, at: float) -> str:
-    """Return a rejection's number with a checksum of its time, because another state file reuses the numbers."""
+    """Return a rejection's number with a checksum of its time, because another state file may use the same numbers."""
     return f"{number}-{zlib.crc32(repr(at).encode()) & 0xFFFF:04x}"
 
 

@@ -1,4 +1,4 @@
-"""Which pipelines are configured: at a start, and after a reload."""
+"""Activation of the configured pipelines, at a start and after a reload."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def configure_pipelines(
     claimed: ClaimedSegments,
     at: float,
 ) -> tuple[list[tuple[str, str]], set[int]]:
-    """Make ``pipelines`` the active ones; return the renamed ones, and the sinks with new pending entries.
+    """Make ``pipelines`` the active pipelines. Return the renamed pipelines, and the sinks with new pending entries.
 
-    ``sources``, and the renamed ones: see `IntakeStore.activate`. ``claimed``, ``at``: see `WriteTarget`.
+    For ``sources`` and the renamed pipelines, see `IntakeStore.activate`; for ``claimed`` and ``at``, see `WriteTarget`.
     """
     renamed = rename_pipelines(connection, sources)
     connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
     names = json.dumps(sorted(pipelines))
     connection.execute(SQL["pipeline_activate"], (names, names))
     note_sources(connection, sources)
-    # Another pipeline names these keys, too: they become its entries, without a reading of its source.
+    # Another pipeline names these keys, too. It takes over the entries without a reading of its source.
     sinks: set[int] = set()
     for sink, keys in freed_keys(connection):
         target = WriteTarget(connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=claimed, at=at)

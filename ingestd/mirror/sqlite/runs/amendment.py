@@ -1,8 +1,8 @@
 """Entries that the records of a partial reading do not produce any more, found by the positions of the records.
 
 An entry has the position of the last record that produced it. It can be removed with that record only if no other record
-produces it, too. `RunState.positions_exact` states that: a whole reading that mapped every record has found no repeated key,
-and since then no entry has moved to another record.
+produces it, too. This is known if `RunState.positions_exact` is True: a whole reading that mapped every record has found no
+repeated key, and since then no entry has moved to another record.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ingestd.mirror.sqlite.sql import SQL
 
 
 def is_undecided(run: RunState, end: EndOfRun) -> bool:
-    """Return True if a partial reading has found every change, but not which record produces each entry.
+    """Return True if a partial reading has found every change, but does not show which record produces each entry.
 
-    Call it after the entries of the run are written. The partition must then be read whole.
+    If it returns True, the partition must be read whole. Call it after the entries of the run are written.
     """
     amendment = end.amendment
     if amendment is None or not amendment.is_complete or end.deletes != "remove":

@@ -35,6 +35,6 @@ class CursorStore:
 
 
 def read_cursors(connection: sqlite3.Connection, pipeline: str, partitions: Sequence[str]) -> list[StoredCursor]:
-    """See `Observer.cursors`."""
+    """Return the cursors of partitions; see `Observer.cursors`."""
     rows = connection.execute(SQL["cursors_of"], {"pipeline": pipeline, "names": json.dumps(list(partitions))})
     return [from_row(StoredCursor, row, cursor=json.loads(row[1]) if row[1] is not None else None) for row in rows]

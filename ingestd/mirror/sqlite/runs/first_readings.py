@@ -1,8 +1,8 @@
-"""First readings into a sink with unknown entries: compared with these entries at the adoption of the sink.
+"""First readings for a sink that already has entries; when the sink is adopted, they are compared with the readings.
 
-Their entries are pending until the sink is adopted for the first time, so a reading that the guard holds can be withdrawn: the
-mirror then has the content of the service, as before any reading. Meanwhile, entries of the service are in ``staging``, under a
-negative number. They are compared at the end, when nothing can be written between the comparison and the adoption.
+Entries of these readings stay pending until the first adoption of the sink, so a reading that the guard holds can be withdrawn.
+After a withdrawal, the mirror has the content of the service. Until the adoption, the service's entries are in ``staging``,
+with the negative sink number as their run. They are compared at the adoption, while no run can end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FOUND = {
 
 
 class _Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """The last reading of a partition before the adoption; see ``first_readings``. ``cursor``: None if it is incomplete."""
+    """The last reading of a partition before the adoption; see ``first_readings``. ``cursor``: None if it was incomplete."""
 
     partition: int
     guard: str
@@ -56,7 +56,7 @@ class _Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Compared(msgspec.Struct):
-    """The numbers of entries of a partition in the service: all, entries with a number, and differing entries."""
+    """Counts of a partition's entries that the service has: all, those with a numeric value, and those that differ."""
 
     before: int = 0
     numeric: int = 0
@@ -93,10 +93,10 @@ class FirstReadings:
     def hold(
         self, connection: sqlite3.Connection, sink: int, compared: Mapping[int, _Compared] | None
     ) -> list[HeldRun]:
-        """Hold the readings that the guard does not let pass; open runs are compared at their end.
+        """Hold the readings for which the guard finds reasons; open runs are compared when they end.
 
-        ``compared``: the result of `measure`. Call both in one `none_ending`. A reading that is held is withdrawn in one
-        transaction.
+        ``compared``: the result of `measure`. Call both methods within the same `none_ending` context, so that no run ends
+        between the calls. Each held reading is withdrawn in one transaction.
         """
         held = self._hold(connection, sink, compared) if compared is not None else []
         connection.execute(SQL["sink_found"], {"sink": sink, "found": compared is not None})
@@ -116,7 +116,7 @@ class FirstReadings:
             if current is not None:
                 if (
                     not current.staged
-                ):  # at its end the guard also decides about the entries that it has written until now
+                ):  # when the run ends, the guard also decides about the entries that the run has written so far
                     runs[current.partition] = current.id
                     current.staged = current.only_guarded = True
                     current.fresh = False
@@ -139,7 +139,7 @@ class FirstReadings:
 
 
 def note_found(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
-    """Keep entries of the service (key, value, data_type) for `FirstReadings.measure`."""
+    """Store entries of the service (key, value, data_type) for `FirstReadings.measure`."""
     rows = entries.unique(subset="key", keep="last").select(
         "key", "value", pl.col("data_type").fill_null(""), row_hash=pl.lit(0), position=pl.lit(None, dtype=pl.Int64)
     )
@@ -155,9 +155,9 @@ def _add(compared: _Compared, part: pl.DataFrame) -> None:
 
 
 def _forget_reading(connection: sqlite3.Connection, reading: _Reading) -> EndOfRun | None:
-    """Forget that a partition was read, and return how it ended; None if it is incomplete, because it is read again anyway."""
+    """Forget the reading of a partition, and return its end; None for an incomplete reading, because it is repeated anyway."""
     seen = RowHashes.of(load_snapshot(connection, reading.partition))
-    # The differences of other partitions of the pipeline do not consider it.
+    # Other partitions of the pipeline did not see this change, so their next reading can't use differences.
     connection.execute(SQL["pipeline_changed"], (reading.partition,)).fetchall()
     for statement in ("first_reading_withdrawn", "snapshot_clear"):
         connection.execute(SQL[statement], (reading.partition,))
@@ -177,7 +177,7 @@ def _run_of(reading: _Reading, sink: int, staged: int) -> RunState:
 
 
 def _withdraw(connection: sqlite3.Connection, sink: int, runs: Mapping[int, int]) -> Counter[int]:
-    """Move the pending entries of partitions to the staged entries of their runs, and copy the rest; return their numbers.
+    """Move the pending entries of partitions to staging, and copy their other entries. Return the counts by partition.
 
     Other partitions that name these keys are read again.
     """

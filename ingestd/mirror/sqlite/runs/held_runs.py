@@ -21,10 +21,10 @@ from ingestd.mirror.sqlite.sql import SQL
 
 
 class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
-    """How a complete reading ended, and why its caller holds it; see `IntakeStore.finish_run`.
+    """The end of a complete reading, and the caller's reasons to hold the run; see `IntakeStore.finish_run`.
 
-    ``cursor``: None only for a run that was rolled back after the cursor was reset. ``seen``: the row hashes; ``sections``: their
-    sections, see `ingestd.mirror.port.Snapshot`.
+    ``cursor``: None only for a run that was rolled back after the cursor was reset. ``seen``: the row hashes; ``sections``: the
+    sections to which they belong, see `ingestd.mirror.port.Snapshot`.
     """
 
     cursor: Cursor | None
@@ -39,9 +39,9 @@ class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
 class KnownHold(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a partition's held run.
 
-    ``same_mapping``: the partition's mapping has not changed since the run. ``current``: no partition of the pipeline has
-    changed entries since. ``rolled_back``: a person rolled it back, so its content does not pass even if the guard would permit
-    it. ``cursor`` is None if the partition had no cursor then; ``content`` is empty if it was not known.
+    ``same_mapping``: the partition's mapping has not changed since the run. ``current``: since that run, no partition of the
+    pipeline has written or removed an entry. ``rolled_back``: a person rolled the run back, so its content stays held even if
+    the guard would permit it. ``cursor``: None if the partition had no cursor; ``content``: empty if the content is not known.
     """
 
     run: int
@@ -72,9 +72,9 @@ def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
 
 
 def decision_about(known: KnownHold | None, seen: RowHashes | None) -> str | None:
-    """Return the state of the held run with the content of this reading, or None.
+    """Return the state of the held run if this reading has the same content; else None.
 
-    A held run counts as the same only if its entries would be the same. After a rollback, the content decides.
+    An undecided run counts only if no entry of the pipeline has changed since (``current``), except after a rollback.
     """
     if known is None or seen is None or not known.same_mapping:
         return None
@@ -84,7 +84,7 @@ def decision_about(known: KnownHold | None, seen: RowHashes | None) -> str | Non
 
 
 def rollback_reasons(known: KnownHold | None) -> tuple[str, ...]:
-    """Return why a reading is held: it may have the unknown content of a run that was rolled back."""
+    """Return the reason to hold a reading after the rollback of a run with unknown content; else nothing."""
     if known is None or not known.rolled_back or not known.same_mapping or known.content or known.state == "approved":
         return ()
     return (f"Run {known.run} was rolled back, and it is not known whether the source has changed since.",)
@@ -127,7 +127,7 @@ def hold(
 
 
 def drop_hold(connection: sqlite3.Connection, partition: int) -> int | None:
-    """Delete the partition's held run with its entries; return its number if it was neither approved nor discarded."""
+    """Delete the partition's held run with its entries; return its number if no person has decided about it."""
     row = connection.execute(SQL["held_drop"], (partition,)).fetchone()
     if row is None:
         return None

@@ -12,7 +12,7 @@ from ingestd.mirror.sqlite.sql import SQL
 
 
 def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> History | None:
-    """See `Observer.history`."""
+    """Return the history of a partition; see `Observer.history`."""
     known = connection.execute(SQL["history_partition"], (pipeline, partition)).fetchone()
     if known is None:
         return None
@@ -44,7 +44,7 @@ def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> Hi
 
 
 def content_before(connection: sqlite3.Connection, run: int, sha256: str) -> tuple[str, float] | None:
-    """Return the last partition of the run's pipeline that had this content before that run, and the time, or None."""
+    """Return the last partition of the run's pipeline that had this content before the run, and its reading time; else None."""
     if not sha256:
         return None
     found = connection.execute(SQL["content_before"], {"run": run, "sha256": sha256}).fetchone()
@@ -56,7 +56,7 @@ _RUNS_OF_PARTITION = 20
 
 
 def past_runs(connection: sqlite3.Connection, pipeline: str, limit: int) -> list[PastRun]:
-    """See `Observer.past_runs`."""
+    """Return the newest runs of a pipeline; see `Observer.past_runs`."""
     found: list[PastRun] = []
     for partition, name in connection.execute(SQL["partitions_newest"], (pipeline, _PARTITIONS)).fetchall():
         for row in connection.execute(SQL["runs_newest"], (partition, _RUNS_OF_PARTITION)):

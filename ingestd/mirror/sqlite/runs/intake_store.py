@@ -77,7 +77,7 @@ class IntakeStore:
         self._opener = PartitionOpener(state, opened, now=now)
         self.known_cursor, self.open_partition = self._opener.known_cursor, self._opener.open
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
-        """`StateFile.changes` when a pass of a pipeline was noted."""
+        """By pipeline and ``whole``, the value of `StateFile.changes` at the last noted pass."""
         self._acknowledged = AcknowledgedPartitions(state)
         self.acknowledged_partitions = self._acknowledged.of_pipeline
         self.pruner = Pruner(state, now=now)
@@ -85,9 +85,9 @@ class IntakeStore:
     def activate(
         self, pipelines: Collection[str], *, sources: Mapping[str, str] | None = None
     ) -> list[tuple[str, str]]:
-        """Activate the configured pipelines at start; entries of all other pipelines may be taken over.
+        """Activate the configured pipelines at start; they may take over entries of all other pipelines.
 
-        ``sources``: by name, a digest of each pipeline's source and sink. A pipeline that is configured under another name
+        ``sources``: by name, a digest of each pipeline's source and sink. A pipeline that has another name but the same digest
         keeps its state. Return the renamed pipelines as pairs of former and present name.
         """
         with self._state.writing() as connection:
@@ -106,9 +106,9 @@ class IntakeStore:
     def reconfigure(
         self, pipelines: Collection[str], *, sources: Mapping[str, str], ended: Collection[str]
     ) -> list[tuple[str, str]]:
-        """Do what `activate` does at a start with these pipelines, while some of them read.
+        """Activate the pipelines of a new configuration like `activate`, while other pipelines are running.
 
-        The pipelines in ``ended`` do not read.
+        ``ended``: the pipelines that are stopped.
         """
         with self._state.writing() as connection:
             renamed, sinks = configure_pipelines(connection, pipelines, sources, claimed=self._claimed, at=self._now())
@@ -120,13 +120,11 @@ class IntakeStore:
 
     @contextmanager
     def batch(self, pipeline: str) -> Iterator[WriteBatch]:
-        """Make all writes of this thread in the context durable together, at its end.
+        """Make all writes of this thread in the context durable together, at the end of the context.
 
-        It is for small partitions of one pipeline.
-
-        Each call in the context is complete or undone on its own, and an exception of one undoes no other. Other writers wait
-        meanwhile, so the context is short and waits for nothing, such as a source. If the state file fails, everything in the
-        context is undone.
+        Use it for small partitions of one pipeline. If a call in the context raises an exception, only this call is undone. If
+        the state file fails, everything in the context is undone. Other writers wait until the context ends, so it must be
+        short and must not wait, for example for a source.
         """
         sinks: set[int] = set()
         try:
@@ -144,7 +142,7 @@ class IntakeStore:
             yield written
 
     def _announce_durable(self, sink: int) -> None:
-        """Announce pending entries. Entries of a batch are announced at its end, because the delivery can't see them before."""
+        """Announce pending entries; entries of a batch at its end, because the delivery can't see them earlier."""
         if self._state.in_batch:
             self._to_announce.add(sink)
         else:
@@ -155,9 +153,9 @@ class IntakeStore:
     ) -> int:
         """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used.
 
-        ``guard``: decides at the end of the run of a snapshot partition whether the run is held. The first run of a partition is
-        compared with entries that the service had before; see `FirstReadings`. ``can_hold``: the caller may pass reasons to
-        `finish_run`.
+        ``guard``: decides, when a run of a snapshot partition ends, whether the run is held. The first run of a partition is
+        compared with entries that the service had before; see `FirstReadings`. ``can_hold``: the caller may pass reasons
+        to `finish_run`.
         """
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
@@ -172,8 +170,8 @@ class IntakeStore:
             if not was_read and not found:  # there is nothing to compare with
                 guard = None
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
-            # This is in the transaction, because the end of an adoption looks for open runs. This run replaces a run that could
-            # neither finish nor fail because the disk was full.
+            # Within the transaction, because the end of an adoption looks for open runs. An earlier run of the partition could
+            # neither finish nor fail, because the disk was full; it is removed here.
             self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
             self._runs[run] = RunState(
                 id=run,
@@ -189,7 +187,7 @@ class IntakeStore:
                 guard=guard or (Guard() if can_hold else None) if snapshot else None,
                 only_guarded=snapshot and not (repeats or remapped),
                 after_rollback=bool(after_rollback),
-                # The reading that these differences refer to was rolled back after they were loaded.
+                # These differences refer to a reading that was rolled back after the differences were loaded.
                 outdated=snapshot and bool(after_rollback) and not whole,
                 repeated_keys=self._finisher.repeated_keys(partition),
                 positions_exact=bool(exact),
@@ -212,13 +210,13 @@ class IntakeStore:
         """Commit one batch and return the number of changed entries.
 
         ``entries``: ``key`` (in the Unicode form NFC, as the service stores it), ``value``, ``data_type`` (String),
-        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records; of equal keys the last wins. An
-        entry without a value belongs to a rejected record: it keeps the value that the mirror has, and is not created. A column
-        ``deadband`` (String, null: none) may state how far the value may differ from the mirror's value without being sent; see
-        `is_within_band`. ``rejects``: each with its row hash, None if the record could not be parsed. ``records``: number of
-        records read, mapped or not. ``resolved``: references of rejections of the pipeline that are resolved now; a reference
-        that matches no current rejection is ignored. ``valueless``: the number of mapped records that gave no entry and were
-        not rejected.
+        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records. If keys are equal, the last entry
+        is written. An entry without a value belongs to a rejected record: the mirror keeps its value, and creates no entry. A
+        column ``deadband`` (String, null: none) may state how far the value may differ from the mirror's value without being
+        sent; see `is_within_band`. ``rejects``: rejected records with their row hashes (None: the record could not be parsed).
+        ``records``: number of records read, mapped or not. ``resolved``: references of rejections of the pipeline that are
+        resolved now; a reference that matches no current rejection is ignored. ``valueless``: the number of mapped records that
+        gave no entry and were not rejected.
         """
         current = self._runs[run]
         ordered, unique = order_entries(entries)
@@ -266,12 +264,12 @@ class IntakeStore:
     ) -> RunSummary:
         """End a complete run.
 
-        ``seen``: all records of a snapshot reading; with ``deletes`` "remove", entries of missing records are removed.
-        None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
-        that ``collided`` nothing is recorded as read. "defer": a rejected record may name any entry, so none is removed, and the
-        next reading of the partition maps all records.
+        ``seen``: all records of a snapshot reading; None if the reading was no snapshot, was ``partial`` (see `Batch.partial`),
+        or found its source unchanged. ``deletes``: with "remove", entries of missing records are removed. With "defer", a
+        rejected record may name any entry, so no entry is removed, and the next reading of the partition maps all records.
+        If a run ``collided``, nothing is recorded as read.
 
-        ``reasons``: why the caller holds the run, a sentence each. A run that would change no entry is not held.
+        ``reasons``: one sentence for each reason of the caller to hold the run. A run that would change no entry is not held.
 
         ``amendment``: the records of a ``partial`` run, if they have keys. Earlier rejections at their positions are deleted.
         With ``deletes`` "remove", entries at these positions that no record produces any more are deleted, too. A complete
@@ -279,8 +277,8 @@ class IntakeStore:
         hold the removal.
 
         A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
-        passes deletes the held run. A reading with the content of an approved run passes. A reading with the content of the
-        held run or of a discarded run is ignored.
+        is not held deletes the held run. A reading with the content of an approved run is not held. A reading with the content
+        of the held run or of a discarded run is ignored.
         """
         end = EndOfRun(
             cursor=cursor,
@@ -305,7 +303,7 @@ class IntakeStore:
         return self._finisher.approve(run, lambda name: [one for one in [*self._runs.values()] if one.pipeline == name])
 
     def discard(self, run: int) -> HeldRun:
-        """Delete the entries of a held run. The content is not held again until it changes.
+        """Delete the entries of a held run. A later reading with the same content is not held again.
 
         Raises:
             RunNotHeld: there is no such held run, a later run replaced it, or it was approved.
@@ -316,7 +314,7 @@ class IntakeStore:
     def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
         """End a failed run; committed batches remain. ``broken``: reject the partition with the reason.
 
-        ``reasons``: why the caller would hold the run; its batches are then discarded.
+        ``reasons``: the caller's reasons to hold the run; if there are any, the staged entries of the run are discarded.
         """
         current = self._runs[run]
         if current.staged and not reasons:
@@ -335,9 +333,8 @@ class IntakeStore:
     def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
         """Record a pass that began at ``began``: every partition of the pipeline was read completely, or is unchanged.
 
-        ``whole``: each partition is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline.
-
-        Without a change since the last pass it needs no transaction.
+        ``whole``: each partition is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline. No
+        transaction is needed if the state file has not changed since the last pass.
         """
         if self._changes_at_pass.get((pipeline, whole)) == self._state.changes:
             return
@@ -351,14 +348,14 @@ class IntakeStore:
             self._changes_at_pass[pipeline, whole] = changes
 
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
-        """Return the last partition of the pipeline that was read with this content before the run, and the time, or None."""
+        """Return the last partition of the pipeline that had this content before the run, and its reading time, or None."""
         with self._state.writing() as connection:
             return content_before(connection, run, sha256)
 
     def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
-        """Return at most ``limit`` retried rejections of an incremental partition that no reading has repeated, the oldest first.
+        """Return at most ``limit`` retried rejections of an incremental partition that no reading repeats, oldest first.
 
-        All of them belong to one run, and have positions of one type.
+        All these rejections belong to one run, and have positions of one type.
         """
         with self._state.writing() as connection:
             retries = self._opener.retries.get(partition, 0)
@@ -377,7 +374,7 @@ class IntakeStore:
         Return the number of changed entries.
 
         ``records`` are from `retried_records`; ``entries`` and ``rejects``: see `commit`. A key that a later record has written
-        keeps its value. If the order of both is not known, the rejection stays, with that as its reason.
+        keeps its value. If it is not known which record is later, the rejection stays, and its reason says so.
         """
         with self._state.writing() as connection:
             ordered = sort_by_key(entries)
@@ -385,7 +382,7 @@ class IntakeStore:
         return self._writer.note_written(run, written)
 
     def hold_notifications(self, may_notify: Callable[[int, str], bool]) -> None:
-        """Have `acknowledged_partitions` omit each partition if this returns False for its id and cursor (JSON)."""
+        """Make `acknowledged_partitions` omit a partition if ``may_notify`` returns False for its id and cursor (JSON)."""
         self._acknowledged.may_notify = may_notify
 
     def acknowledgement(self, partition: int) -> Acknowledgement:
@@ -394,7 +391,7 @@ class IntakeStore:
             return acknowledgement_of(connection, partition, self._state.reader)
 
     def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
-        """Record that the connector was notified of this cursor; ``gone``: it has removed the partition from its source."""
+        """Record that the connector was notified of this cursor; ``gone``: the connector has removed the partition."""
         with self._state.writing() as connection:
             of_partition = {"at": self._now(), "partition": partition, "cursor": json.dumps(cursor)}
             connection.execute(SQL["partition_acknowledge"], of_partition)

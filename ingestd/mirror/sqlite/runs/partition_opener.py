@@ -40,9 +40,9 @@ class PartitionOpener:
         return json.loads(row[0]) if row is not None and row[0] is not None else None
 
     def open(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
-        """Return the partition's state under the mapping ``digest``; create the partition if it is new, and store its kind.
+        """Return the state of a partition for the mapping ``digest``; create a new partition, and store its kind.
 
-        The cursor of a partition that is not replayable is kept under another mapping or sink.
+        If the mapping or sink changes, a partition that is not replayable keeps its cursor.
         """
         address, present = (sink.workspace, sink.by, sink.name), _kind_of(partition)
         with self._state.writing() as connection:
@@ -77,7 +77,7 @@ class PartitionOpener:
             current = valid_through == changes
             known = hold_of(connection, identity)
             rejected = known is not None and connection.execute(SQL["partition_is_rejected"], (identity,)).fetchone()[0]
-        # The next reading writes the rest of an approved run.
+        # The next reading writes the entries of an approved run that are not written yet.
         if known is not None and (known.state == "approved" or not known.same_mapping or known.retries != retries):
             known = None
         if partition.replayable:

@@ -1,12 +1,12 @@
 """Pruning: deletes rows of removed partitions and of unreferenced runs, in short transactions.
 
-These rows are kept at any age: the partition and the run of every desired entry, former value, rejection and drift finding,
-which explain them; runs that gave a value which a later run named again, for a rollback; each partition's last run, and its
-last run with content; a pipeline's newest partitions, to recognise repeated content; and the newest runs.
+These rows are kept at any age: the partitions and runs that explain a desired entry, former value, rejection or drift finding;
+runs that gave a value which a later run named again, for a rollback; each partition's last run, and its last run with content;
+a pipeline's newest partitions, to recognise repeated content; and the newest runs.
 
-No new reference to an old run or partition is created; an existing one only moves between an entry, its rejection and its former
-values. The same holds for segments. So a row without a reference in one snapshot of the mirror can be deleted at any later
-time, without a lock.
+No new reference to an old run or partition is created; an existing reference only moves between an entry, its rejection and its
+former values. The same is true for segments. So a row without a reference in one snapshot of the mirror can be deleted at any
+later time, without a lock.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 RUNS_KEPT = 20_000
-"""The newest runs of all pipelines are kept."""
+"""The number of newest runs of all pipelines that are kept."""
 
 RUNS_APART = 5_000
-"""Minimum number of new runs before a pruning, because each reads all entries."""
+"""Minimum number of new runs between two prunings, because each pruning reads all entries."""
 
 ABSENT_SECONDS = 86_400
 """Time for which a missing partition is kept, because it may come back (such as an unmounted share)."""
@@ -81,7 +81,7 @@ class Pruner:
             return connection.execute(SQL["rejected_partitions"], (pipeline,)).fetchall()
 
     def drop_rejected(self, partition: int) -> None:
-        """Delete the rejection of a whole partition, which a person has removed from the source."""
+        """Delete the rejection of a whole partition that a person has removed from the source."""
         with self._state.writing() as connection:
             connection.execute(SQL["rejected_partition"], (partition,)).fetchall()
 
@@ -121,7 +121,7 @@ class Pruner:
         return Pruned(partitions=pruned, runs=pruned_runs)
 
     def _unreferenced(self, reader: sqlite3.Connection, newest: int) -> tuple[list[int], list[int], list[int]]:
-        """Return unreferenced partitions, runs and segments. Only ids are in memory; the rest is in SQLite's temporary file."""
+        """Return the ids of unreferenced partitions, runs and segments. The referenced ids are in SQLite's temporary file."""
         reader.execute("PRAGMA temp_store = FILE")
         for name in ("kept_run_create", "kept_partition_create", "kept_segment_create"):
             reader.execute(SQL[name])
@@ -140,7 +140,7 @@ class Pruner:
         return _firsts(gone), _firsts(runs), _firsts(segments)
 
     def _prune_partition(self, partition: int, newest: int) -> int | None:
-        """Delete a partition with its rows and return the number of runs; None if the partition is back."""
+        """Delete a partition with its rows and return the number of deleted runs; None if the partition is in use again."""
         runs = 0
         while True:
             with self._state.writing() as connection:

@@ -28,7 +28,7 @@ class RetriedRecords:
     def records(
         self, connection: sqlite3.Connection, partition: int, *, retries: int, limit: int
     ) -> list[RetriedRecord]:
-        """See `IntakeStore.retried_records`. ``retries``: the retries that were requested before the last reading began."""
+        """Return retried rejections; see `IntakeStore.retried_records`. ``retries``: the number of retries to cover."""
         found = [
             RetriedRecord(
                 id=identity,
@@ -55,7 +55,7 @@ class RetriedRecords:
         entries: pl.DataFrame,
         rejects: Sequence[tuple[Reject, int | None]],
     ) -> tuple[RunState, Written | None]:
-        """See `IntakeStore.map_retried`. ``entries`` are sorted by key."""
+        """Replace rejections by the results of their mapping; see `IntakeStore.map_retried`. ``entries`` are sorted by key."""
         run = self._begin(connection, partition)
         signed = entries["row_hash"].cast(pl.Int64, wrap_numerical=True)
         known = {
@@ -110,7 +110,7 @@ class RetriedRecords:
     def _keep(
         self, connection: sqlite3.Connection, records: Sequence[RetriedRecord], unsure: dict[Position, str]
     ) -> Collection[int]:
-        """Leave the rejections that cannot be mapped as they are, with the reason; return their ids."""
+        """Keep the rejections that cannot be mapped, and store the reason; return their ids."""
         whole = {one.row_hash for one in records if one.record and one.is_readable}
         kept: dict[int, str] = {
             one.id: one.reason

@@ -1,9 +1,9 @@
-"""Rolls runs back: restores the values that entries had before them, and holds their partitions.
+"""Rolls runs back: restores the values that entries had before these runs, and holds the partitions.
 
 The first transaction stores which runs are rolled back, and holds partitions. Each further transaction handles a page of keys.
-After a crash the next start writes the rest, because a handled key has no value of the runs any more. After a full disk the
-next rollback or decision about a held run writes the rest. The values become pending like the values of a run, so retries,
-read-back and the order of requests are the same.
+A handled key has no value of the runs any more, so an interrupted rollback can be continued. After a crash the next start
+continues it; after a full disk, the next rollback or the next decision about a held run. The restored values become pending
+like the values of a run, so retries, read-back and the order of requests are the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RESTORED = {"key": str, "value": str, "data_type": str, "row_hash": int, "posit
 
 
 class _OpenRollback(msgspec.Struct, frozen=True, kw_only=True):
-    """A rollback that is not written to its end: its runs (a JSON list), its sinks (names by id), and `Undoable.complete`."""
+    """A rollback that is not completely written: its runs (a JSON list), its sinks (names by id), and `Undoable.complete`."""
 
     runs: str
     sinks: dict[int, str]
@@ -46,7 +46,7 @@ class _OpenRollback(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RollbackWriter:
-    """Writes rollbacks. Thread-safe: no run of any pipeline ends meanwhile.
+    """Writes rollbacks. Thread-safe: no run of any pipeline ends during a rollback.
 
     ``open_runs`` returns the runs that have not ended. ``announce`` is called with the id of a sink with new pending entries.
     """
@@ -69,13 +69,11 @@ class RollbackWriter:
         self._announce = announce
 
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
-        """Restore the values that entries had before the selected runs, if they still have values of these runs.
+        """Restore the values that entries had before the selected runs. Return the changes.
 
-        Return the changes.
-
-        Entries that the runs created are removed, and entries that they removed are created again. A partition of a snapshot is
-        held with its last selected run, so its content is not delivered again; that run can be approved. ``by``: the requesting
-        account.
+        Only entries that still have values of these runs change: entries that the runs created are removed, and entries that
+        the runs removed are created again. A snapshot partition is held: its last selected run becomes the held run, so its
+        content is not delivered again unless a person approves it. ``by``: the requesting account.
 
         Raises:
             NotRolledBack: there is no such run or sink, or the run has delivered nothing.
@@ -99,7 +97,7 @@ class RollbackWriter:
             return self._write(begun).result(undoable.runs)
 
     def complete(self) -> None:
-        """Write the rest of a rollback that a crash or a full disk has interrupted, if there is one.
+        """Continue a rollback that a crash or a full disk has interrupted, if there is one.
 
         Call it at a start before anything reads or delivers, and before a decision about a held run.
 
@@ -122,7 +120,7 @@ class RollbackWriter:
         return _OpenRollback(runs=runs, sinks=dict(json.loads(sinks)), complete=bool(is_complete))
 
     def _write(self, begun: _OpenRollback) -> UndoCounts:
-        """Handle the keys that are left, and end the rollback."""
+        """Handle the remaining keys, and end the rollback."""
         tally = UndoCounts()
         try:
             for sink, name in begun.sinks.items():
@@ -135,7 +133,7 @@ class RollbackWriter:
                         self._announce(sink)
         finally:  # also if the disk is full before the last page
             for run in self._open_runs():
-                # The differences of the run refer to values that are gone.
+                # The differences of the run refer to values that the rollback has replaced.
                 run.outdated = run.outdated or (run.snapshot and run.sink in begun.sinks)
         with self._state.writing() as connection:
             for (run_id,) in connection.execute(SQL["rollback_unhold"], (begun.runs,)).fetchall():
@@ -151,7 +149,7 @@ class RollbackWriter:
             return
         if known is not None and known.run != last.run:
             drop_hold(connection, last.partition)
-        elif known is not None:  # staged entries of the run that are not written belong to it, too
+        elif known is not None:  # keep the approved run's staged entries that are not written yet
             connection.execute(SQL["held_drop"], (last.partition,)).fetchall()
             connection.execute(SQL["held_snapshot_clear"], (last.run,))
         is_known = connection.execute(SQL["rollback_is_known"], (last.partition,)).fetchone()[0]
@@ -159,7 +157,7 @@ class RollbackWriter:
         row = {
             "run": last.run,
             "partition": last.partition,
-            # If the source does not have the partition any more, there is nothing to approve; its content is still recognised.
+            # If the source no longer has the partition, there is nothing to approve, but the same content is still recognised.
             "state": "discarded" if last.is_gone else "held",
             "since": self._now(),
             "reasons": json.dumps([f"{by} rolled it back {moment(self._now(), UTC)}."]),
@@ -211,7 +209,7 @@ def _created(undos: Collection[KeyUndo]) -> dict[int, list[str]]:
 def _restored(undos: Collection[KeyUndo]) -> Iterator[tuple[tuple[int, int], pl.DataFrame]]:
     """Yield the former values of each partition and run, sorted by key, as entries.
 
-    They get a row hash that no record has. The next whole reading of the partition sets their row hash.
+    These entries get a row hash that no record has. The next whole reading of the partition sets their row hash.
     """
 
     def origin(pair: tuple[str, Former]) -> tuple[int, int]:

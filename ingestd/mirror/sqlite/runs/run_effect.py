@@ -23,7 +23,7 @@ PAGE = 10_000
 """Maximum number of entries in one transaction, which takes some tenths of a second."""
 
 _COMPARED = 500_000
-"""The number of former hashes that are compared with those of the reading at a time."""
+"""The number of former hashes that are compared with the hashes of the reading at once."""
 
 STAGED = {
     "key": str,
@@ -41,7 +41,7 @@ _VALUES = {"value": str}
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of a run. ``collides``: its differences do not show which record owns a key."""
+    """The effect of a run. ``collides``: the differences of the run do not show which record owns a key."""
 
     effect: RunEffect
     collides: bool
@@ -56,7 +56,7 @@ class ChangeTally:
         self.examples: defaultdict[str, list[Example]] = defaultdict(list)
 
     def add_updates(self, updated: pl.DataFrame) -> None:
-        """Add entries with another value than before: key, value, data_type, old_value, old_type."""
+        """Add entries that get another value; columns: key, value, data_type, old_value, old_type."""
         retyped = updated.filter(pl.col("old_type") != pl.col("data_type"))
         self.counts["updated"] += updated.height
         self.counts["retyped"] += retyped.height
@@ -111,8 +111,8 @@ def measure_effect(
 ) -> Measured:
     """Compare the staged entries of a run with the mirror, in pages.
 
-    ``seen``: the row hashes of a whole reading. ``unnamed``: the keys that a partial reading removes. ``before`` and ``numeric``
-    of the effect need all entries; they are 0 if the decision of ``guard`` does not depend on them.
+    ``seen``: the row hashes of a whole reading. ``unnamed``: the keys that a partial reading removes. ``before`` and
+    ``numeric`` of the effect need all entries; they are 0 if the decision of ``guard`` does not depend on them.
     """
     tally, created, collides, after = ChangeTally(), 0, False, ""
     former = _FormerHashes(seen) if seen is not None else None
@@ -155,7 +155,7 @@ class _FormerHashes:
         self._is_any_read = False
 
     def add(self, hashes: pl.Series) -> bool:
-        """Add hashes of former records. Return True if it is known already that the reading has one of the records."""
+        """Add hashes of former records. Return True if a comparison has already found one of the records in the reading."""
         self._parts.append(hashes)
         self._count += hashes.len()
         if self._count >= _COMPARED:
@@ -163,7 +163,7 @@ class _FormerHashes:
         return self._is_any_read
 
     def are_read(self) -> bool:
-        """Return whether the reading has one of the records."""
+        """Return True if the reading has one of the records."""
         if self._count and not self._is_any_read:
             self._is_any_read = self._seen.has_any_of(pl.concat(self._parts))
         self._parts, self._count = [], 0
@@ -190,7 +190,7 @@ def unnamed_keys(
 
 
 def _with_totals(reader: sqlite3.Connection, run: RunState, effect: RunEffect) -> RunEffect:
-    """Return the effect with the numbers of entries before the run."""
+    """Return the effect with its totals before the run: the number of entries, and of entries with a numeric value."""
     parameters = {"sink": run.sink, "partition": run.partition, "run": run.id}
     before = numeric = 0
     for frame in read_frames(reader.execute(SQL["entries_before"], parameters), _VALUES):

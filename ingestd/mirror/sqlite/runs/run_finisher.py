@@ -52,8 +52,8 @@ from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 _DEFERRED = (
-    "because a rejected record may name each of them: its key is not known. Correct it, or remove it from the source; "
-    "'ingestd rejected list' shows it."
+    "because a rejected record may name any entry: the key of the record is not known. Correct the record, or remove it from "
+    "the source; 'ingestd rejected list' shows it."
 )
 
 
@@ -77,17 +77,17 @@ class RunFinisher:
         self._ending: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
 
     def ending(self, pipeline: str) -> AbstractContextManager[object]:
-        """Return the lock with which the runs of a pipeline end.
+        """Return the lock that is held while a run of the pipeline ends.
 
-        A batch takes this lock before all others, so that it waits for nothing later.
+        A batch takes this lock before all other locks, so that it does not wait for it later.
         """
         return self._ending[pipeline]
 
     @contextmanager
     def none_ending(self) -> Iterator[None]:
-        """Let no run of any pipeline end in the context."""
+        """Prevent the end of every run while the context is open."""
         with self._state.reading() as reader:
-            # Sorted, so that two callers do not wait for each other.
+            # Sorted, so that two callers cannot deadlock.
             names = sorted(name for (name,) in reader.execute(SQL["pipeline_names"]))
         with ExitStack() as locks:
             for name in names:
@@ -95,7 +95,7 @@ class RunFinisher:
             yield
 
     def repeated_keys(self, partition: int) -> RepeatedKeys:
-        """Return the repeated keys for a run that begins, with the repeated keys of a collided run of the same content."""
+        """Return the repeated keys with which a run begins: those of a collided run, which the new run repeats, or none."""
         return self._repeated.pop(partition, None) or RepeatedKeys(partition)
 
     def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
@@ -126,7 +126,7 @@ class RunFinisher:
     def end_early(self, run: RunState) -> None:
         """Write the entries that a failed run has staged only for the guard.
 
-        They are not written if the guard would hold them, or if they may be rolled back.
+        They are not written if the guard would hold them, or if a run of the partition was rolled back.
         """
         if run.guard is None or not run.only_guarded or run.outdated or run.after_rollback:
             return
@@ -198,13 +198,13 @@ class RunFinisher:
         return run, EndOfRun(cursor=json.loads(cursor), seen=seen, deletes=deletes, partial=bool(partial))
 
     def _hold(self, run: RunState, end: EndOfRun, effect: RunEffect, reasons: tuple[str, ...]) -> RunSummary:
-        """Hold a staged run: nothing of it is written, and its partition's cursor does not move."""
+        """Hold a staged run: its entries are not written, and the cursor of its partition does not move."""
         with self._state.writing() as connection:
             held = hold(connection, run, end, effect=effect, reasons=reasons, now=self._now())
             return self._end_unwritten(connection, run, held)
 
     def _ignore(self, run: RunState, end: EndOfRun) -> RunSummary:
-        """End a reading with the content of the held or discarded run."""
+        """End a reading that has the same content as the held or discarded run, and write no entries."""
         with self._state.writing() as connection:
             known = hold_of(connection, run.partition)
             if known is None:
@@ -258,7 +258,7 @@ class RunFinisher:
             summary = from_row(RunSummary, counts, collided=collided, replaces=replaces, notice=notice)
             if not collided:
                 self._end_reading(connection, run, end, changed=summary.changed)
-                # After a collision, the partition's last complete run is still an older one.
+                # Not after a collision: the last complete run of the partition is then still an older run.
                 connection.execute(SQL["run_forget_idle"], (run.partition, run.id))
         return summary
 
@@ -277,7 +277,7 @@ class RunFinisher:
         connection.execute(SQL["partition_end"], ended)
         # Retries requested during this run are for the next run.
         reopen(connection, run.partition, since=run.retries)
-        # This also happens at the first run after a start, for a daemon that often restarts.
+        # The count begins at 0, so that a daemon that often restarts also drops old snapshots.
         if self._finished[run.pipeline] % RUNS_APART == 0:
             drop_old_snapshots(connection, run.partition)
         self._finished[run.pipeline] += 1
@@ -295,7 +295,7 @@ class RunFinisher:
         if run.remapped and run.whole and end.deletes != "defer":
             connection.execute(SQL["partition_mapped"], (run.partition,))
         store_snapshot(connection, run.partition, seen, end.sections)
-        # Only a reading that maps all records shows whether each rejected key is known, and whether no record gives a value.
+        # Only a reading of all records shows whether all rejected keys are known, and whether any record gives a value.
         decides_nothing = run.stale or end.deletes == "defer" or (run.whole and not run.mapped and seen.count > 0)
         repeats = run.repeats or repeats
         row = {
@@ -340,7 +340,7 @@ class RunFinisher:
             self._note_deferred(run, seen)
         elif run.remapped and run.whole:
             self._remove_left_over(run, deletes)
-        elif deletes == "remove" or run.has_rejected:  # without removals, only a conflict has a name besides the entry
+        elif deletes == "remove" or run.has_rejected:  # without removals, only conflicts have names
             for page in self._vanished(run, seen, "also_named_hashes"):
                 self._drop_names(run, page)
             for page in self._vanished(run, seen, "entries_of_partition") if deletes == "remove" else ():
@@ -364,11 +364,11 @@ class RunFinisher:
     def _delete_rejections(self, run: RunState, seen: RowHashes | None, *, partial: bool) -> None:
         """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
 
-        A crash before the end of the run loses no record. The partition is then read again from its start, and vanished
-        records that came back are mapped again.
+        A crash before the end of the run loses no record. The partition is then read again from its start, and vanished records
+        that came back are mapped again.
         """
         if not run.snapshot:
-            # A record that this reading did not read again stays rejected: its source may not have it any more.
+            # A record that this reading did not read again stays rejected: the source may not have the record any more.
             again = {"partition": run.partition, "run": run.id, "retries": run.retries, "last_row": run.last_row}
             with self._state.writing() as connection:
                 connection.execute(SQL["rejected_unreadable_read_again"], again)
@@ -379,7 +379,7 @@ class RunFinisher:
                 vanished = find_vanished(reader, run.partition, run.id, seen)
                 whole = run.whole
             else:
-                # A partial partition replaces its own rejections, unless a whole partition had its name before.
+                # A partial reading replaces rejections only if there is no snapshot of an earlier whole reading.
                 whole = partial and not load_snapshot(reader, run.partition).len()
                 if not whole:
                     return
@@ -397,9 +397,9 @@ class RunFinisher:
                 connection.execute(SQL["rejected_drop_corrected"], {"ids": json.dumps(page), "retries": run.retries})
 
     def _vanished(self, run: RunState, seen: RowHashes, statement: str) -> Iterator[list[str]]:
-        """Yield the sorted keys of the partition without a record, in pages. ``statement`` lists keys with their row hashes.
+        """Yield pages of keys with records that are not in the reading. ``statement`` lists keys with row hashes.
 
-        A read connection lists each page, because a sink may be large. After a crash the next reading continues with the rest.
+        A read connection lists each page, because a sink may be large. After a crash the next reading continues.
         """
         for part in seen.ranges():
             after: str | None = ""
@@ -412,7 +412,7 @@ class RunFinisher:
                 after = rows[-1][0] if len(rows) == PAGE else None
 
     def _remove_left_over(self, run: RunState, deletes: Removal) -> None:
-        """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
+        """Remove or release keys of the former mapping. Row hashes do not show them, because their records still exist."""
         with self._state.reading() as reader:
             entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
             names = left_over_names(reader, sink=run.sink, partition=run.partition, run=run.id)
@@ -446,13 +446,13 @@ class RunFinisher:
 
 
 def _is_any_in(replaced: list[pl.Series], seen: RowHashes | None) -> bool:
-    """Return True if another record has replaced the entry of a record in this reading."""
+    """Return True if this reading still has a record, but its entry now comes from another record."""
     return seen is not None and bool(replaced) and seen.has_any_of(pl.concat(replaced))
 
 
 def _lacks_location(run: RunState, seen: RowHashes | None) -> bool:
-    """Return True if a key has different values in this reading, but the location of one of them is not known.
+    """Return True if a key has different values in this reading, but the location of one of the values is not known.
 
-    An equal entry keeps the location of an earlier run. A second reading of the partition is staged, so it has both locations.
+    An equal entry keeps the location that an earlier run stored. A second reading is staged, so it knows both locations.
     """
     return not run.staged and not run.repeated_keys and _is_any_in(run.replaced_before, seen)

@@ -24,11 +24,11 @@ class RunState(msgspec.Struct, kw_only=True):
     """The state of a run in memory. After a crash the partition is read again from its cursor.
 
     ``outdated``: a held run of the pipeline was approved since this run began, or entries of the sink were rolled back, so its
-    differences are not valid. ``stale``: another partition of the pipeline has changed entries since this run was held.
-    ``only_guarded``: the entries are staged for the guard and for no other reason. ``after_rollback``: a run of the partition was
-    rolled back. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots only.
-    ``positions_exact``: at the begin, each entry had the position of the only record that produced it. ``moved``: an entry now
-    comes from a record with another key. ``fresh``: all entries so far were new to the mirror.
+    differences are not valid. ``stale``: another partition of the pipeline has written entries since this run was held.
+    ``only_guarded``: the entries are staged for the guard and for no other reason. ``after_rollback``: a run of the partition
+    was rolled back. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots only.
+    ``positions_exact``: when the run began, each entry had the position of the only record that produced it. ``moved``: an
+    entry now comes from a record with another key in the source. ``fresh``: all entries so far were new to the mirror.
     ``last_row``: the highest row number so far.
     """
 
@@ -129,9 +129,9 @@ class RunWriter:
         updated: int = 0,
         facts: Mapping[str, str] | None = None,
     ) -> None:
-        """Add to the counts of the run, and record that the pipeline has changed entries.
+        """Add to the counts of the run; if entries changed, record a change of the pipeline.
 
-        ``updated``: entries that got the value of another partition.
+        ``updated``: the number of entries that got the value of another partition.
         """
         numbers = {
             "run": run.id,
@@ -148,8 +148,7 @@ class RunWriter:
         if removed or updated or (written and written.changed):
             connection.execute(SQL["pipeline_changed"], (run.partition,))
         if written and written.replaced.len():
-            # Entries have hashes that the last whole reading did not see, so these hashes can't be used until the next whole
-            # reading.
+            # Entries now have row hashes that are not in the hashes of the last whole reading, so these hashes can't be used.
             connection.execute(SQL["partition_amended"], (-1, run.partition))
         if written and written.moved:
             connection.execute(SQL["partition_positions"], (0, run.partition, 0))

@@ -1,7 +1,7 @@
 """The plan of a rollback for each key: its value before the runs, and whether it still has a value of the runs.
 
-The former values of a key are a chain: each value was ended by the run that gave the next value. The newest `KEPT` of them have
-no gap. The oldest one is deleted only beyond the limits of a key or of the state file.
+The former values of a key are a chain: each value was ended by the run that gave the next value. The newest `KEPT` values have
+no gap. The oldest value is deleted only if the key or the state file exceeds its limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ingestd.mirror.sqlite.sql import SQL
 Undoing: TypeAlias = Literal["restore", "remove", "create"]
 
 _SHOWN = 20
-"""Keys that a plan shows: the first keys that change, and the first keys that are left."""
+"""Maximum number of keys in each list of a plan: the first changed keys, and the first unchanged keys."""
 
 
 class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +41,9 @@ class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Undoable(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of a rollback, and the sinks (names by id) in which it looks for their values.
+    """The runs of a rollback, and the sinks (names by id) in which it searches for values of these runs.
 
-    ``complete``: since the first of the runs, no former value was deleted for the limit of the state file.
+    ``complete``: no former value that ended since the first of the runs was deleted because of the limit of the state file.
     """
 
     runs: tuple[SelectedRun, ...]
@@ -70,7 +70,7 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
 class KeyUndo(msgspec.Struct, frozen=True, kw_only=True):
     """The plan for one key. ``partition``: the partition of the present entry; None: there is no entry.
 
-    ``is_passed``: the runs only stopped to name the key, so the entry has the value of another partition that names it.
+    ``is_passed``: the runs no longer named the key, so the entry now has the value of another partition that names it.
     ``former`` is None if the key had no entry before the runs. ``left``: why the key is not changed; empty if it is changed.
     """
 
@@ -84,7 +84,7 @@ class KeyUndo(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def doing(self) -> Undoing:
-        """What is done with the entry."""
+        """The change of the entry."""
         if self.former is None:
             return "remove"
         return "create" if self.data_type is None else "restore"
@@ -146,7 +146,7 @@ def key_pages(connection: sqlite3.Connection, sink: int, runs: str) -> Iterator[
 def undo_of(
     connection: sqlite3.Connection, sink: int, keys: Collection[str], runs: str, *, complete: bool
 ) -> list[KeyUndo]:
-    """Return the plan for each key, sorted by key; a key that has its former value already is left out."""
+    """Return the plan for each key, sorted by key; keys that already have their former value are left out."""
     undone = frozenset[int | None](json.loads(runs))
     rows = connection.execute(SQL["rollback_details"], {"sink": sink, "keys": json.dumps(list(keys)), "runs": runs})
     found = (_undo_of_row(row, undone, complete=complete) for row in rows.fetchall())
@@ -154,7 +154,7 @@ def undo_of(
 
 
 class UndoCounts:
-    """Counts what happens to the keys of a rollback, and keeps the first ones."""
+    """Counts the changes of a rollback, and keeps the first changed and the first unchanged keys."""
 
     def __init__(self) -> None:
         self._counts: dict[Undoing, int] = {"restore": 0, "remove": 0, "create": 0}
@@ -181,7 +181,7 @@ class UndoCounts:
                 )  # fmt: skip
 
     def result(self, runs: Collection[SelectedRun]) -> Rollback:
-        """Return the numbers and the first keys."""
+        """Return the rollback of ``runs`` with the counts and the first keys."""
         return Rollback(
             runs=tuple(
                 UndoneRun(
@@ -212,7 +212,7 @@ def _why_not(connection: sqlite3.Connection, run: int) -> str:
 
 
 class _Details(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of ``rollback_details``. ``before`` is the id of the former value that none of the runs gave."""
+    """A row of ``rollback_details``. ``before`` is the id of the newest former value that none of the runs gave."""
 
     key: str
     value: str | None
@@ -242,8 +242,8 @@ class _Details(msgspec.Struct, frozen=True, kw_only=True):
     def is_theirs(self, undone: AbstractSet[int | None]) -> bool:
         """Return True if the runs gave the present value, or removed the entry.
 
-        An entry without a run follows the service. The value of another partition may have replaced a removed value; its run is
-        older.
+        An entry without a run has the service's value. If the runs removed a value, an older value of another partition may
+        have replaced it.
         """
         if not self.exists:
             return self.ended_by in undone
@@ -252,7 +252,7 @@ class _Details(msgspec.Struct, frozen=True, kw_only=True):
     def is_created(self, *, complete: bool) -> bool:
         """Return True if the runs created the entry: it had no former value, or another run had removed it before.
 
-        This is only known if no value between is missing, because an entry with an unknown former value must not be removed.
+        This is known only if no later former value is missing. An entry with an unknown former value must not be removed.
         """
         if self.before is None:
             return complete and self.kept < MOST
@@ -289,7 +289,7 @@ def _undo_of_row(row: tuple[object, ...], undone: AbstractSet[int | None], *, co
 
 
 def _reason_to_leave(found: _Details, *, had_entry: bool, complete: bool) -> str:
-    """Return why a key with a value of the runs is left; empty if it is not."""
+    """Return why a key with a value of the runs is not changed; empty if it is changed."""
     if not had_entry and not found.is_created(complete=complete):
         return "its value before the runs is not stored any more"
     if found.drift:

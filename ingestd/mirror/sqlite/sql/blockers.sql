@@ -1,13 +1,13 @@
--- The blocker of each sink, stored in the table `trouble`; its column `standing` is the status of the lane.
+-- The blocker of each sink, stored in the table `blocker`; its column `status` is the status of the lane.
 
 -- name: blocker_note
-INSERT INTO trouble (sink, standing, sentence, since, until) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (sink) DO UPDATE SET standing = excluded.standing, sentence = excluded.sentence, since = excluded.since,
+INSERT INTO blocker (sink, status, sentence, since, until) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (sink) DO UPDATE SET status = excluded.status, sentence = excluded.sentence, since = excluded.since,
   until = excluded.until
 
 -- name: blocker_clear
-DELETE FROM trouble WHERE sink = ?
+DELETE FROM blocker WHERE sink = ?
 
 -- name: blockers
-SELECT k.workspace, k.addressed_by, k.name, t.standing, t.sentence, t.since, t.until
-FROM trouble t JOIN sink k ON k.id = t.sink
+SELECT k.workspace, k.addressed_by, k.name, t.status, t.sentence, t.since, t.until
+FROM blocker t JOIN sink k ON k.id = t.sink

@@ -13,7 +13,7 @@ ORDER BY p.name
 UPDATE partition SET cursor = :cursor
 WHERE name = :partition AND pipeline = (SELECT id FROM pipeline WHERE name = :pipeline)
 
--- A held run no longer shows that there is nothing to read.
+-- Afterwards a held run does not count as unchanged content, so the partition is read.
 -- name: cursor_of_held_forget
 UPDATE held_run SET retries = -1
 WHERE partition = (SELECT id FROM partition WHERE name = :partition AND pipeline = (SELECT id FROM pipeline WHERE name = :pipeline))

@@ -61,7 +61,7 @@ INSERT INTO temp.seen (key, value, data_type, author, changed_by, changed_at) VA
 SELECT count(*) FROM temp.seen
 
 -- Compares entries that were delivered before the check began and are unchanged since: their segment is not newer than `:newest`
--- and was not pending then.
+-- and was not pending when the check began.
 -- name: check_compare
 INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at)
 SELECT e.key, CASE WHEN s.key IS NULL THEN 'removed' ELSE 'changed' END, e.partition, e.segment, e.value, e.data_type,
@@ -94,7 +94,7 @@ SELECT what, count(*) FROM temp.finding GROUP BY what
 -- name: check_findings
 SELECT key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at FROM temp.finding ORDER BY key
 
--- Entries that no source has named and that differ: the mirror follows the service.
+-- Entries that no source has named and that differ: the mirror takes the service's values.
 -- name: check_unnamed
 INSERT OR IGNORE INTO temp.unnamed (key, value, data_type, vanished)
 SELECT e.key, s.value, coalesce(s.data_type, e.data_type), s.key IS NULL
@@ -116,11 +116,11 @@ DELETE FROM entry WHERE sink = ? AND key = ? AND partition = 0 AND segment = 0 A
 
 -- name: drift_keep
 INSERT INTO drift (sink, key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by,
-  changed_at, since, checked, answer)
+  changed_at, since, checked, reaction)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
 ON CONFLICT (sink, key) DO UPDATE SET partition = excluded.partition, segment = excluded.segment, wanted = excluded.wanted,
   wanted_type = excluded.wanted_type, found_type = excluded.found_type, changed_by = excluded.changed_by,
-  changed_at = excluded.changed_at, checked = excluded.checked, answer = '',
+  changed_at = excluded.changed_at, checked = excluded.checked, reaction = '',
   since = CASE WHEN what = excluded.what AND found IS excluded.found THEN since ELSE excluded.since END,
   what = excluded.what, found = excluded.found
 
@@ -145,23 +145,23 @@ SELECT tried_at, at, entries, added, changed, removed, failure, unexplained FROM
 DELETE FROM dropped WHERE sink = :sink AND key > :after AND key <= :until
   AND EXISTS (SELECT 1 FROM entry e WHERE e.sink = dropped.sink AND e.key = dropped.key AND e.segment <> dropped.segment)
 
--- Findings `changed` and `removed` in the entries of some pipelines (a JSON list of names), if the entries are still as compared.
+-- Findings `changed` and `removed` about entries of some pipelines (a JSON list of names), if the entries are unchanged since.
 -- name: drift_named
 SELECT d.key, d.what, e.value, e.data_type, e.partition, e.row_hash, d.found, d.found_type
 FROM drift d JOIN entry e ON e.sink = d.sink AND e.key = d.key AND e.segment = d.segment AND NOT e.removed
 JOIN partition p ON p.id = e.partition JOIN pipeline l ON l.id = p.pipeline
-WHERE d.sink = ? AND d.what <> 'added' AND d.answer = '' AND l.name IN (SELECT value FROM json_each(?)) AND d.key > ?
+WHERE d.sink = ? AND d.what <> 'added' AND d.reaction = '' AND l.name IN (SELECT value FROM json_each(?)) AND d.key > ?
 ORDER BY d.key LIMIT ?
 
 -- Findings `added`, unless a source has named the key since.
 -- name: drift_added
 SELECT d.key, d.found, d.found_type FROM drift d
-WHERE d.sink = ? AND d.what = 'added' AND d.answer = '' AND d.key > ?
+WHERE d.sink = ? AND d.what = 'added' AND d.reaction = '' AND d.key > ?
   AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = d.sink AND e.key = d.key)
 ORDER BY d.key LIMIT ?
 
 -- name: drift_set_reaction
-UPDATE drift SET answer = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
+UPDATE drift SET reaction = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 
 -- The mirror adopts the value of the service, which has no run and no record.
 -- name: entries_adopt_value
@@ -179,11 +179,11 @@ DELETE FROM entry WHERE sink = ? AND key = ?
 -- The sinks with findings without a reaction, and the number of keys that differed at the last check.
 -- name: drift_open
 SELECT k.workspace, k.addressed_by, k.name, c.added + c.changed + c.removed FROM drift_check c CROSS JOIN sink k ON k.id = c.sink
-WHERE EXISTS (SELECT 1 FROM drift d INDEXED BY drift_open WHERE d.sink = c.sink AND d.answer = '')
+WHERE EXISTS (SELECT 1 FROM drift d INDEXED BY drift_open WHERE d.sink = c.sink AND d.reaction = '')
 
 -- name: drift_page
 SELECT d.sink, k.name, k.workspace, d.key, d.what, coalesce(l.name, ''), d.wanted, d.wanted_type, d.found,
-  coalesce(d.found_type, ''), d.since, d.answer, d.changed_by, d.changed_at
+  coalesce(d.found_type, ''), d.since, d.reaction, d.changed_by, d.changed_at
 FROM drift d JOIN sink k ON k.id = d.sink LEFT JOIN partition p ON p.id = d.partition LEFT JOIN pipeline l ON l.id = p.pipeline
 WHERE (d.sink, d.key) > (:sink, :key)
   AND (l.name IN (SELECT value FROM json_each(:names)) OR (d.what = 'added' AND (EXISTS (
@@ -191,13 +191,13 @@ WHERE (d.sink, d.key) > (:sink, :key)
     WHERE m.name IN (SELECT value FROM json_each(:names))) OR NOT EXISTS (SELECT 1 FROM partition q WHERE q.sink = d.sink))))
 ORDER BY d.sink, d.key LIMIT :limit
 
--- Findings about a key without a reaction, if its entries are still as compared.
+-- Findings about a key without a reaction, if its entries were not written since the comparison.
 -- name: drift_of_key
 SELECT k.name, k.workspace, d.key, d.what, coalesce(l.name, ''), d.wanted, d.wanted_type, d.found, coalesce(d.found_type, ''),
-  d.since, d.answer, d.changed_by, d.changed_at
+  d.since, d.reaction, d.changed_by, d.changed_at
 FROM sink k CROSS JOIN drift d ON d.sink = k.id AND d.key = ? LEFT JOIN entry e ON e.sink = d.sink AND e.key = d.key
 LEFT JOIN partition p ON p.id = d.partition LEFT JOIN pipeline l ON l.id = p.pipeline
-WHERE d.answer = '' AND (e.key IS NULL OR e.segment = d.segment)
+WHERE d.reaction = '' AND (e.key IS NULL OR e.segment = d.segment)
 ORDER BY k.workspace, k.name
 
 -- name: drift_checks

@@ -1,6 +1,6 @@
 -- Parts of the daemon that failed and have not recovered.
 
--- `since` stays at the first failure of a series.
+-- `since` stays the time of the first failure, until the part recovers.
 -- name: failed_part_note
 INSERT INTO failed_part (part, sentence, failures, since, retry_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (part) DO UPDATE SET sentence = excluded.sentence, failures = excluded.failures, retry_at = excluded.retry_at

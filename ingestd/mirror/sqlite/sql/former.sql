@@ -1,7 +1,7 @@
 -- Former values of entries, and the times of deliveries.
 
--- Stores the present values of the given keys (a sorted JSON list) as former ones, but not what the same reading replaces before it
--- was sent. `:claimed`: the segments in open claims.
+-- Stores the present values of the given keys (a sorted JSON list) as former values, except unsent values of the same reading.
+-- `:claimed`: the segments in open claims.
 -- name: former_keep
 INSERT INTO former (sink, key, value, data_type, partition, run, position, delivery, delivered_at, ended_at, ended_by, ending,
   value_run)
@@ -19,8 +19,8 @@ WHERE NOT e.removed AND (e.run <> :run OR s.id IS NULL OR s.id IN (SELECT value 
 INSERT INTO former (sink, key, value, data_type, partition, run, delivery, ended_at, ended_by, ending)
 VALUES (?, ?, ?, ?, 0, 0, 'found', ?, ?, ?)
 
--- Of each of the given keys (a JSON list), one more former value was stored before. So one has become older than the `:kept` newest
--- ones: it is deleted, unless it is the first that ended in its hour. Then the oldest one beyond `:most` is deleted.
+-- For each of the given keys (a JSON list), a former value was stored just before, so one value is no longer among the `:kept`
+-- newest. It is deleted, unless it is the first that ended in its hour; then the oldest value beyond `:most` is deleted.
 -- name: former_drop_beyond
 DELETE FROM former WHERE id IN (
   SELECT CASE WHEN CAST(x.ended_at / 3600 AS INTEGER) = (

@@ -8,7 +8,7 @@ VALUES (:run, :partition, 'held', :since, :reasons, (SELECT digest FROM partitio
   (SELECT l.changes FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = :partition), :created, :updated, :removed,
   :rolled_back)
 
--- The held run of a partition; whether it was read with the present mapping, and whether the pipeline's entries are as then.
+-- The held run of a partition; whether it was read with the present mapping, and whether the pipeline's entries are unchanged.
 -- name: held_of_partition
 SELECT h.run, h.state, h.since, h.content, h.cursor, h.retries, h.digest = p.digest, h.changes = l.changes, h.rolled_back
 FROM held_run h JOIN partition p ON p.id = h.partition JOIN pipeline l ON l.id = p.pipeline WHERE h.partition = ?
@@ -49,7 +49,7 @@ LEFT JOIN entry e ON e.sink = p.sink AND e.key = t.key AND NOT e.removed
 WHERE t.run = :run AND t.key > :after AND (e.key IS NULL OR e.value IS NOT t.value OR e.data_type <> t.data_type)
 ORDER BY t.key LIMIT :limit
 
--- What is needed to apply a held run.
+-- The values that are needed to write a held run.
 -- name: held_context
 SELECT h.partition, l.name, p.sink, h.cursor, h.deletes, h.whole, h.partial, h.remapped, h.mapped, h.retries,
   h.changes = l.changes AND NOT h.rolled_back, h.digest = p.digest
@@ -66,12 +66,12 @@ SELECT e.key, e.row_hash FROM entry e WHERE e.sink = :sink AND e.partition = :pa
   AND NOT EXISTS (SELECT 1 FROM also_named c WHERE c.sink = e.sink AND c.key = e.key)
   AND e.row_hash >> :shift & :mask = :range
 
--- The values of a partition before a run. Entries of no source that the run names are included.
+-- The values of a partition before a run, also of entries that no source had named and that the run names.
 -- name: entries_before
 SELECT e.value FROM entry e WHERE e.sink = :sink AND NOT e.removed AND (e.partition = :partition
   OR (e.partition = 0 AND EXISTS (SELECT 1 FROM staging s WHERE s.run = :run AND s.key = e.key)))
 
--- First readings of a sink with unknown entries; see first_readings.py.
+-- First readings for a sink that already has entries; see first_readings.py.
 
 -- name: first_reading_guard
 UPDATE partition SET first_guard = :guard WHERE id = :partition AND first_guard IS NOT :guard
@@ -88,7 +88,7 @@ SELECT EXISTS (SELECT 1 FROM staging WHERE run = ?)
 DELETE FROM staging
 WHERE run = :found AND key IN (SELECT key FROM staging WHERE run = :found ORDER BY key LIMIT :count)
 
--- What the partitions name and the service has.
+-- The entries that partitions name and the service has, each with both values.
 -- name: first_compared
 SELECT e.partition, e.key, e.value, e.data_type, f.value, f.data_type
 FROM staging f CROSS JOIN entry e ON e.sink = :sink AND e.key = f.key
@@ -111,7 +111,7 @@ INSERT INTO staging (run, key, value, data_type, row_hash, position) VALUES (?, 
 -- name: first_withdraw
 DELETE FROM entry WHERE sink = ? AND key = ?
 
--- The adoption overwrites no value of the service.
+-- After a withdrawal, the adoption overwrites no value of the service.
 -- name: first_forget_former
 DELETE FROM former WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys)) AND ending = 'overwritten'
 

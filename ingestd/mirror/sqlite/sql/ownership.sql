@@ -31,13 +31,13 @@ WHERE name = :name AND (whole <> :whole OR read_at IS NULL)
 -- name: pipelines_unread_of_sink
 UPDATE pipeline SET read_at = NULL WHERE id IN (SELECT pipeline FROM partition WHERE sink = ?)
 
--- A partition that is gone explains what it delivered, unless its vanished records are removed.
+-- A partition that the source no longer has explains its entries, unless entries of vanished records are removed.
 -- name: partitions_explaining
 SELECT p.id, l.name, p.deletes = 'remove'
 FROM json_each(:partitions) j CROSS JOIN partition p ON p.id = j.value CROSS JOIN pipeline l ON l.id = p.pipeline
 WHERE p.sink = :sink AND l.active AND NOT p.retired AND (p.gone IS NULL OR p.deletes <> 'remove')
 
--- The list of explaining partitions is made once, not for each entry: that takes a third of the time of EXISTS.
+-- The subquery lists the explaining partitions once, and not for each entry. This takes a third of the time of EXISTS.
 -- name: unexplained_count
 SELECT count(*) FROM entry e WHERE e.sink = :sink AND NOT e.removed AND e.partition NOT IN (
   SELECT q.id FROM partition q CROSS JOIN pipeline m ON m.id = q.pipeline
@@ -89,7 +89,7 @@ SELECT k.adopted_at FROM pipeline l
 JOIN partition p ON p.id = (SELECT q.id FROM partition q WHERE q.pipeline = l.id ORDER BY q.last_run DESC LIMIT 1)
 JOIN sink k ON k.id = p.sink WHERE l.name = ?
 
--- The authors of explained entries that the service has as they were delivered; at most two, which shows that there are several.
+-- The authors of explained entries that the service has unchanged. At most two, because two show that there are several.
 -- name: check_authors
 SELECT DISTINCT s.author FROM entry e CROSS JOIN temp.seen s ON s.key = e.key AND s.value IS e.value
 WHERE e.sink = :sink AND NOT e.removed AND abs(e.segment) NOT IN (SELECT segment FROM temp.held) AND EXISTS (
@@ -97,7 +97,7 @@ WHERE e.sink = :sink AND NOT e.removed AND abs(e.segment) NOT IN (SELECT segment
   WHERE q.id = e.partition AND q.sink = e.sink AND m.active AND NOT (q.retired AND m.whole))
 LIMIT 2
 
--- The number of entries of no source with this author.
+-- The number of entries with this author that no source has named.
 -- name: check_of_author
 SELECT count(*) FROM entry e CROSS JOIN temp.seen s ON s.key = e.key
 WHERE e.sink = :sink AND NOT e.removed AND e.partition = 0 AND s.author = :author
@@ -109,7 +109,7 @@ WHERE e.sink = :sink AND NOT e.removed AND NOT (p.id IS NOT NULL AND p.sink = e.
   AND (:all OR (p.retired AND l.active AND p.sink = e.sink) OR (e.partition = 0 AND :earlier AND s.author = :author))
 ORDER BY e.key
 
--- Those of the given keys (a sorted JSON list) that no source explains now.
+-- The keys from a sorted JSON list that no source explains now.
 -- name: unexplained_of_keys
 SELECT e.key FROM json_each(:keys) j CROSS JOIN entry e ON e.sink = :sink AND e.key = j.value
 WHERE NOT e.removed AND NOT EXISTS (
@@ -128,7 +128,7 @@ INSERT INTO doubt (sink, since, reason) SELECT id, :since, :reason FROM sink WHE
 -- name: doubt_restored
 INSERT INTO doubt (sink, since, reason, changed_since, newest_segment)
 SELECT id, :since, :reason, :changed_since, (SELECT coalesce(max(id), 0) FROM segment) FROM sink WHERE adopted
--- A restart with the same restored file keeps what it knows of it.
+-- A restart with the same restored file keeps the stored time and newest segment.
 ON CONFLICT (sink) DO UPDATE SET reason = excluded.reason, changed_since = coalesce(changed_since, excluded.changed_since),
   newest_segment = CASE WHEN changed_since = excluded.changed_since THEN newest_segment ELSE excluded.newest_segment END
 

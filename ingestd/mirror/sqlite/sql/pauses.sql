@@ -1,6 +1,6 @@
--- Pipelines that are paused. They stay so over restarts and renames, also while they are not configured.
+-- Paused pipelines. A pipeline stays paused after restarts and renames, also while it is not configured.
 
--- The first pause counts.
+-- If a pipeline is already paused, time and account of the first pause stay.
 -- name: pause
 UPDATE pipeline SET paused_at = ?, paused_by = ? WHERE name = ? AND paused_at IS NULL
 

@@ -1,4 +1,4 @@
--- What a reading on a copy of the state file changed; see state_copy.py.
+-- The changes of a reading on a copy of the state file; see state_copy.py.
 
 -- A written entry always gets a new segment, so the segments after the newest one of the original hold all changes.
 -- name: planned_segment
@@ -23,8 +23,8 @@ SELECT name, changes FROM pipeline
 -- name: planned_pending
 SELECT id, sink, live FROM segment ORDER BY id
 
--- Unexplained entries that a comparison of the sink would remove; see check_unexplained. Those that only their author in the
--- service shows are not counted.
+-- Unexplained entries that a comparison of the sink would remove; see check_unexplained. Entries that it selects because of
+-- their author in the service are not counted.
 -- name: planned_unexplained
 SELECT count(*) FROM entry e LEFT JOIN partition p ON p.id = e.partition LEFT JOIN pipeline l ON l.id = p.pipeline
 WHERE e.sink = :sink AND NOT e.removed AND NOT (p.id IS NOT NULL AND p.sink = e.sink AND l.active AND NOT (p.retired AND l.whole))

@@ -36,7 +36,7 @@ CREATE TEMP TABLE kept_segment (id INTEGER PRIMARY KEY)
 INSERT OR IGNORE INTO temp.kept_run (id)
 SELECT value_run FROM entry WHERE value_run IS NOT NULL UNION ALL SELECT value_run FROM former WHERE value_run IS NOT NULL
 
--- Their partitions, which may differ from the partitions of the entries: `kept_run` has no other runs yet.
+-- The partitions of these runs, which may differ from the partitions of the entries. `kept_run` has no other runs yet.
 -- name: kept_partitions_of_values
 INSERT OR IGNORE INTO temp.kept_partition (id) SELECT r.partition FROM temp.kept_run k CROSS JOIN run r ON r.id = k.id
 
@@ -93,7 +93,7 @@ SELECT r.id FROM run r WHERE r.id <= ? AND r.ended IS NOT NULL AND r.id NOT IN (
   AND (r.facts = '{}' OR r.failure <> '' OR EXISTS (
     SELECT 1 FROM run n WHERE n.partition = r.partition AND n.id > r.id AND n.facts <> '{}' AND n.failure = ''))
 
--- The times of deliveries of segments that no entry refers to. A segment with a row is still pending in parts.
+-- Deliveries of segments to which no entry refers. Entries also refer to a segment that is still pending in part.
 -- name: delivered_to_prune
 SELECT d.segment FROM delivered d WHERE d.segment NOT IN (SELECT id FROM temp.kept_segment)
 
@@ -103,7 +103,7 @@ DELETE FROM delivered WHERE segment IN (SELECT value FROM json_each(?))
 -- name: runs_prune
 DELETE FROM run WHERE id IN (SELECT value FROM json_each(?))
 
--- Returns a row if a partition is still as it was selected: gone, and not read since (its last run is not newer).
+-- Returns a row if a partition can still be pruned: it is gone, and was not read since it was selected.
 -- name: partition_still_prunable
 SELECT 1 FROM partition p WHERE p.id = :partition AND p.gone IS NOT NULL AND NOT p.awaiting
   AND coalesce(p.last_run, 0) <= :newest
@@ -114,7 +114,7 @@ SELECT 1 FROM partition p WHERE p.id = :partition AND p.gone IS NOT NULL AND NOT
 -- name: partition_runs_prune
 DELETE FROM run WHERE id IN (SELECT id FROM run WHERE partition = ? ORDER BY id LIMIT ?)
 
--- The names of a partition that is gone, which count as long as it has rejections.
+-- Deletes the names by a partition that is gone. Names are needed as long as the partition has rejections.
 -- name: also_named_prune
 DELETE FROM also_named WHERE partition = ?
 

@@ -33,7 +33,7 @@ DELETE FROM rejected WHERE id IN (
   WHERE r.partition = :partition AND r.subject <> 'entry' AND r.run < :run AND r.retried <= :retries
     AND r.row_hash IN (SELECT value FROM json_each(:hashes)))
 
--- Unreadable records have no row hash. A row number is that of the same record only if the reading from the start, which came to
+-- Unreadable records have no row hash. A row number refers to the same record only if the reading from the start, which reached
 -- the row `:last_row`, misses no earlier row.
 -- name: rejected_unreadable_read_again
 DELETE FROM rejected WHERE id IN (
@@ -41,29 +41,29 @@ DELETE FROM rejected WHERE id IN (
   WHERE r.partition = :partition AND r.subject = 'record' AND r.run < :run AND r.retried <= :retries AND r.row_hash IS NULL
     AND typeof(r.position) = 'integer' AND :last_row >= (SELECT last_row FROM partition WHERE id = :partition))
 
--- The rejections that are mapped as they are stored.
+-- The retried rejections that are mapped from their stored records.
 -- name: retried_stored
 SELECT r.id, r.run, r.position, r.row_hash, r.reason, r.record, coalesce(n.facts, '{}'), r.subject, r.key,
   r.value, r.data_type
 FROM rejected r INDEXED BY rejected_retried LEFT JOIN run n ON n.id = r.run
 WHERE r.partition = ? AND r.retried <= ? AND r.subject IN ('record', 'conflict') ORDER BY r.run, r.id LIMIT ?
 
--- A retry that is not possible: the rejection stays.
--- Deletes the rejections of records with these hashes, except those that the run has rejected again.
+-- Deletes the rejections of records with these hashes, except records that the run has rejected again.
 -- name: rejected_drop_mapped
 DELETE FROM rejected WHERE id IN (
   SELECT r.id FROM json_each(:hashes) j CROSS JOIN rejected r ON r.partition = :partition AND r.row_hash = j.value
   WHERE r.subject = 'record' AND r.run < :run)
 
--- Deletes retried conflicts, except those that the run has found again.
+-- Deletes retried conflicts, except conflicts that the run has found again.
 -- name: rejected_drop_resolved
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(:ids)) AND subject = 'conflict' AND run < :run
 
--- What is known of the given keys (a JSON list), as far as the partition has written them.
+-- The entries of the given keys (a JSON list) that the partition has written.
 -- name: entries_written
 SELECT e.key, e.run, e.position, e.value, e.data_type FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value
 WHERE e.partition = ?
 
+-- A retry that is not possible: the rejection stays.
 -- name: rejected_keep
 UPDATE rejected SET retried = NULL, reason = ?, last_at = ?, times = times + 1 WHERE id = ?
 
@@ -86,7 +86,7 @@ DELETE FROM rejected WHERE sink = ? AND subject = 'entry' AND key IN (SELECT val
 -- name: rejected_of_sink
 DELETE FROM rejected WHERE sink = ? AND key IS NOT NULL AND subject = 'entry'
 
--- Rejections of entries and conflicts have a key; those of records have none.
+-- Rejections of entries and conflicts have a key; rejections of records have no key.
 -- name: rejected_any_entry
 SELECT 1 FROM rejected WHERE sink = ? AND key IS NOT NULL LIMIT 1
 
@@ -100,7 +100,7 @@ DELETE FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject =
 -- name: partition_is_rejected
 SELECT EXISTS (SELECT 1 FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject = 'partition')
 
--- The rejected partitions of a pipeline. Those of all pipelines are few.
+-- The rejected partitions of a pipeline. All pipelines together have few of them.
 -- name: rejected_partitions
 SELECT p.id, p.name FROM rejected r INDEXED BY rejected_whole CROSS JOIN partition p ON p.id = r.partition
 WHERE r.subject = 'partition' AND p.pipeline = (SELECT id FROM pipeline WHERE name = ?)
@@ -108,8 +108,8 @@ WHERE r.subject = 'partition' AND p.pipeline = (SELECT id FROM pipeline WHERE na
 -- name: rejected_any
 SELECT EXISTS (SELECT 1 FROM rejected WHERE partition = ?)
 
--- This run mapped every record: rejections of earlier runs that it did not repeat are corrected. Retries requested during the run
--- (`:retries` is the number at its begin) are left to the next run.
+-- This run mapped every record, so rejections of earlier runs that it did not repeat are corrected. Retries that were requested
+-- during the run (`:retries` is their number when it began) are left to the next run.
 -- name: rejected_corrected
 SELECT id FROM rejected WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run
   AND (retried IS NULL OR retried <= :retries)
@@ -179,8 +179,8 @@ WHERE r.id > :after
   AND (:key = '' OR r.key = :key OR r.key GLOB :key)
 GROUP BY r.id ORDER BY r.id LIMIT :limit
 
--- The records of the given ids (a JSON list) as one JSON list, and the names of their pipelines. It is one row, because a
--- thread waits for the interpreter at each row.
+-- The records of the given ids (a JSON list) as one JSON list, and the names of their pipelines. The result is one row, because
+-- a thread waits for the interpreter at each row.
 -- name: rejected_records
 SELECT CAST('[' || coalesce(group_concat(r.record), '') || ']' AS BLOB), json_group_array(DISTINCT coalesce(l.name, ''))
 FROM json_each(?) j CROSS JOIN rejected r ON r.id = j.value LEFT JOIN partition p ON p.id = r.partition

@@ -1,9 +1,9 @@
 -- Rollbacks, see runs/rollback.py. `:runs` is the JSON list of the runs that are rolled back. The run of an entry or a former value
--- is the one that gave the value. The chain of a key is its former values without those that were only found in the service and
--- those that a rollback undid.
+-- is the run that gave the value. The chain of a key has its former values, except values that were only found in the service,
+-- and values that a rollback undid.
 
 -- The runs of a selection that changed entries. A reading of a snapshot that has not ended, and a held run, have delivered nothing
--- that can be rolled back. The runs of a rollback that was interrupted are held, but some of their values are left.
+-- that can be rolled back. Exception: the runs of an interrupted rollback are held, but some of their values remain.
 -- name: rollback_runs
 SELECT r.id, l.name, p.name, r.started, p.id, p.snapshot, p.gone IS NOT NULL
 FROM run r JOIN partition p ON p.id = r.partition JOIN pipeline l ON l.id = p.pipeline
@@ -29,16 +29,16 @@ SELECT key FROM former WHERE sink = :sink AND key > :after AND NOT undone
   AND (ended_by IN (SELECT value FROM json_each(:runs)) OR coalesce(value_run, run) IN (SELECT value FROM json_each(:runs)))
 ORDER BY key LIMIT :limit
 
--- Of each of the given keys (a JSON list): the present entry, how the newest value of the chain ended, and the newest value of the
--- chain that none of the runs gave. `place`: the number of newer former values. `kept`: the number of all former values. `drift`:
--- whether the last check found another value in the service.
+-- For each of the given keys (a JSON list): the present entry, the end of the newest value of the chain, and the newest value
+-- of the chain that none of the runs gave. `place`: the number of former values after it. `kept`: the number of all former
+-- values. `drift`: whether the last check found another value in the service.
 -- name: rollback_details
 SELECT j.value AS key, e.value, e.data_type, e.partition, coalesce(e.value_run, e.run) AS run, e.removed,
   n.ended_by, coalesce(n.value_run, n.run) AS ended_run,
   f.id AS before, f.value, f.data_type, f.partition, coalesce(f.value_run, f.run), f.position, f.ended_by, f.ending,
   (SELECT count(*) FROM former x WHERE x.sink = :sink AND x.key = j.value AND x.id > f.id) AS place,
   (SELECT count(*) FROM former x WHERE x.sink = :sink AND x.key = j.value) AS kept,
-  EXISTS (SELECT 1 FROM drift d WHERE d.sink = :sink AND d.key = j.value AND d.answer = ''
+  EXISTS (SELECT 1 FROM drift d WHERE d.sink = :sink AND d.key = j.value AND d.reaction = ''
     AND (d.what = 'added' OR (d.segment = e.segment AND NOT e.removed))) AS drift
 FROM json_each(:keys) j LEFT JOIN entry e ON e.sink = :sink AND e.key = j.value
 LEFT JOIN former n ON n.id = (
@@ -54,7 +54,7 @@ ORDER BY key
 -- name: rollback_horizon
 SELECT coalesce(max(id), 0), (SELECT ended_at FROM former ORDER BY id LIMIT 1) FROM former
 
--- The former values of keys from an id on: `:keys` is a JSON list of pairs. The present value has another predecessor now.
+-- Former values from an id on; `:keys` is a JSON list of pairs of key and id. They no longer precede the present value.
 -- name: rollback_undo
 UPDATE former SET undone = 1 WHERE id IN (
   SELECT f.id FROM json_each(:keys) j CROSS JOIN former f
@@ -72,7 +72,7 @@ DELETE FROM rollback
 -- name: rollback_names
 DELETE FROM also_named WHERE run IN (SELECT value FROM json_each(?))
 
--- What the runs of a partition with a held run have delivered, before it is rolled back. A value of a later run precedes.
+-- Stages delivered values of partitions with a held run, before they are rolled back. A value that is staged already is newer.
 -- name: rollback_stage
 INSERT OR IGNORE INTO staging (run, key, value, data_type, row_hash, position)
 SELECT h.run, e.key, e.value, e.data_type, e.row_hash, e.position
@@ -87,8 +87,8 @@ SELECT :run, id, :state, :since, :reasons, digest, :content, coalesce(cursor, 'n
   0, 0, 0, 1
 FROM partition WHERE id = :partition
 
--- The differences to the last reading of partitions (a JSON list) are not valid: their entries have other values now. The file of a
--- held one is not archived.
+-- The differences to the last reading of partitions (a JSON list) are not valid: their entries have other values now. The
+-- connector is not notified of a held partition, so a held file is not archived.
 -- name: rollback_partitions
 UPDATE partition SET valid_through = min(valid_through, -1), positions_exact = 0, awaiting = awaiting AND NOT EXISTS (
   SELECT 1 FROM held_run h WHERE h.partition = partition.id AND h.rolled_back AND h.state = 'held')
@@ -98,12 +98,12 @@ WHERE id IN (SELECT value FROM json_each(?))
 UPDATE pipeline SET changes = changes + 1
 WHERE id IN (SELECT p.pipeline FROM partition p WHERE p.id IN (SELECT value FROM json_each(?)))
 
--- Whether the row hashes of a partition are those of the content that it had at its last reading.
+-- Whether the stored row hashes of a partition show the content of its last reading.
 -- name: rollback_is_known
 SELECT valid_through >= 0 OR (valid_through = -1 AND EXISTS (SELECT 1 FROM snapshot s WHERE s.partition = p.id))
 FROM partition p WHERE p.id = ?
 
--- A content that was discarded is not delivered either, although it may pass the guard now.
+-- Discarded content is not delivered, even if the guard would now permit it.
 -- name: rollback_discarded
 UPDATE held_run SET rolled_back = 1 WHERE partition = ? AND state = 'discarded'
 
@@ -111,7 +111,7 @@ UPDATE held_run SET rolled_back = 1 WHERE partition = ? AND state = 'discarded'
 UPDATE held_run SET created = created + :created, updated = updated + :updated, removed = removed + :removed
 WHERE partition = :partition AND rolled_back AND state = 'held'
 
--- The holds of partitions without anything that was rolled back.
+-- Deletes the holds of partitions in which no entry was rolled back.
 -- name: rollback_unhold
 DELETE FROM held_run WHERE rolled_back AND state = 'held' AND created + updated + removed = 0
   AND run IN (SELECT value FROM json_each(?)) RETURNING run

@@ -1,5 +1,5 @@
--- Partitions, runs, entries, segments and lanes. The other .sql files contain the statements of rejections, drift checks and the
--- rest. `:sink`, `:partition` and `:run` are ids.
+-- Partitions, runs, entries, segments and lanes. The other .sql files contain the statements of rejections, drift checks and
+-- other parts. `:sink`, `:partition` and `:run` are ids.
 
 -- name: sink_ensure
 INSERT INTO sink (workspace, addressed_by, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
@@ -38,7 +38,7 @@ WHERE l.name = ? AND p.name = ? AND p.digest = ? AND k.workspace = ? AND k.addre
 -- name: partition_retries
 SELECT retries FROM partition WHERE id = ?
 
--- `remapped`: the next whole reading finds the keys that the former mapping produced in this sink and the new one does not.
+-- `remapped`: the next whole reading finds the keys of this sink that only the former mapping produced.
 -- name: partition_restart
 UPDATE partition SET remapped = (sink = :sink AND digest <> '' AND (remapped OR digest <> :digest)), sink = :sink,
   digest = :digest, cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = -1, repeats = 0, positions_exact = 0
@@ -52,13 +52,13 @@ SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL, p.position
   EXISTS (SELECT 1 FROM held_run h WHERE h.partition = p.id AND h.rolled_back AND h.state <> 'approved')
 FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN sink k ON k.id = p.sink WHERE p.id = ?
 
--- If a reading changed nothing and ended at the same cursor as the last one, the connector is not notified. Clients or a broker
--- of a source that can't be read again may wait for the notification.
+-- If a reading changed nothing and ended at the same cursor as the last reading, the connector is not notified. Exception: a
+-- source that can't be read again, because its clients or its broker may wait for the notification.
 -- name: partition_end
 UPDATE partition SET awaiting = awaiting OR :changed OR cursor IS NOT :cursor OR NOT replayable, cursor = :cursor, last_run = :run
 WHERE id = :partition
 
--- A held run ends the failure of the run before it.
+-- If the last run failed, the held run becomes the last run, which ends the failure.
 -- name: partition_read_again
 UPDATE partition SET last_run = :run
 WHERE id = :partition AND EXISTS (SELECT 1 FROM run r WHERE r.id = partition.last_run AND r.failure <> '')
@@ -71,7 +71,7 @@ WHERE id = :partition
 -- name: partition_amended
 UPDATE partition SET valid_through = min(valid_through, ?) WHERE id = ?
 
--- 1: after a whole reading. 0: another record has produced an entry, and it is not known whether the former one still does.
+-- 1: after a whole reading. 0: another record now produces an entry, and it is not known whether the former record still does.
 -- name: partition_positions
 UPDATE partition SET positions_exact = ? WHERE id = ? AND positions_exact <> ?
 
@@ -87,8 +87,8 @@ UPDATE partition SET last_run = ? WHERE id = ?
 -- name: partition_acknowledge
 UPDATE partition SET awaiting = 0, acknowledged_at = :at WHERE id = :partition AND cursor = :cursor
 
--- `touched`: partitions that may have become acknowledged since the last check, because they were read to their end, or because
--- one of their segments was acknowledged. A temporary table of the write connection; triggers maintain it.
+-- `touched` is a temporary table of the write connection, which triggers maintain. It has the partitions that may have become
+-- acknowledged since the last check: they were read to their end, or one of their segments was acknowledged.
 -- name: touched_create
 CREATE TEMP TABLE touched (pipeline INTEGER NOT NULL, partition INTEGER NOT NULL, PRIMARY KEY (pipeline, partition)) WITHOUT ROWID
 
@@ -118,7 +118,7 @@ SELECT p.id, p.name, p.snapshot, p.deletes, p.small, p.replayable, p.cursor, p.l
 FROM temp.touched t CROSS JOIN partition p ON p.id = t.partition
 WHERE t.pipeline = ? AND t.partition > ? ORDER BY t.partition LIMIT ?
 
--- In a copy of the state file, which has no `touched`.
+-- For a copy of the state file, which has no table `touched`.
 -- name: partitions_acknowledgeable
 SELECT p.id, p.cursor FROM partition p
 WHERE p.awaiting AND p.cursor IS NOT NULL AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.partition = p.id)
@@ -154,8 +154,8 @@ INSERT INTO snapshot (partition, piece, hashes, sections) VALUES (?, ?, ?, ?)
 -- name: snapshot_sections
 SELECT sections FROM snapshot WHERE partition = ? AND piece = 0
 
--- Deletes the oldest snapshots of a pipeline beyond a number; if such a partition is read again, all its records are mapped. Each
--- run moves one partition beyond the number, so earlier runs have handled the older ones.
+-- Deletes the oldest snapshots of a pipeline beyond a number. If such a partition is read again, all its records are mapped.
+-- Each run moves one partition beyond the number, so earlier runs have handled the older partitions.
 -- name: snapshots_drop_old
 DELETE FROM snapshot WHERE partition IN (
   SELECT id FROM partition WHERE pipeline = (SELECT pipeline FROM partition WHERE id = ?)
@@ -185,8 +185,8 @@ UPDATE run SET facts = json_set(facts, :path, trim(coalesce(json_extract(facts, 
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
 RETURNING id, records, created, updated, unchanged, removed, rejected, valueless, coalesce(json_extract(facts, '$."file.notice"'), '')
 
--- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it. So does a held run,
--- which has no effect yet.
+-- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it. A held run,
+-- which has no effect yet, remains, too.
 -- name: run_forget_idle
 DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
   AND created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0 AND valueless = 0
@@ -195,7 +195,7 @@ DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
 -- name: keys_in_range
 SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
 
--- The rows of the given keys (a JSON list), with the kind of the segment of each pending one.
+-- The rows of the given keys (a JSON list); for a pending entry, with the kind of its segment.
 -- name: entries_of_keys
 SELECT e.key, e.value, e.data_type, e.segment, e.removed, e.partition, e.run, e.row_hash, CAST(e.position AS TEXT), s.kind,
   e.last_read
@@ -205,7 +205,7 @@ FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value LEFT JO
 SELECT p.id, l.name, l.active, p.name FROM partition p JOIN pipeline l ON l.id = p.pipeline
 WHERE p.id IN (SELECT value FROM json_each(?))
 
--- The names of those partitions that the source of a partition's pipeline still has.
+-- Of the given partitions (a JSON list), those that have the pipeline of another partition, and that its source still has.
 -- name: partitions_present
 SELECT id, name FROM partition WHERE id IN (SELECT value FROM json_each(?2)) AND gone IS NULL
   AND +pipeline = (SELECT pipeline FROM partition WHERE id = ?1)
@@ -217,7 +217,7 @@ SELECT value, data_type, position FROM entry WHERE sink = ? AND key = ?
 -- name: entry_locations
 SELECT e.key, e.partition, e.position FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value
 
--- The partition, the run and the row (0: none) of the given keys (a JSON list). The position of a child is text: row 3, at parts[2].
+-- The partition, the run and the row (0: none) of the given keys (a JSON list). A child's position is text: row 3, at parts[2].
 -- name: entries_source
 SELECT e.key, e.partition, e.run, CASE
   WHEN typeof(e.position) = 'integer' THEN e.position
@@ -248,7 +248,7 @@ UPDATE segment SET items = live, bytes = ?, body = ?, row_steps = ? WHERE id = ?
 -- name: segment_live_keys
 SELECT key FROM entry WHERE sink = ? AND segment = ? AND key IN (SELECT value FROM json_each(?))
 
--- Both for one row; `write_rows` repeats the row, because the call of a statement costs as much as the insertion.
+-- This and the next statement write one row. `write_rows` repeats the row, because calling a statement costs as much as a row.
 -- name: entries_insert
 INSERT INTO entry (sink, segment, removed, partition, run, key, value, data_type, row_hash, position)
 VALUES (?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)
@@ -268,7 +268,7 @@ UPDATE entry SET last_read = ? WHERE sink = ? AND key = ?
 -- name: entries_set_record
 UPDATE entry SET row_hash = ?, position = CASE WHEN typeof(position) = 'text' THEN ? ELSE position END WHERE sink = ? AND key = ?
 
--- A source names an equal entry of no other source: the entry now belongs to its partition.
+-- A source names an equal entry that no other source explains: the entry now belongs to the partition of this source.
 -- name: entries_set_owner
 UPDATE entry SET row_hash = ?, position = ?, partition = ?, value_run = coalesce(value_run, run), run = ?
 WHERE sink = ? AND key = ?
@@ -286,7 +286,7 @@ SELECT e.key FROM json_each(:positions) j CROSS JOIN entry e INDEXED BY entry_by
   ON e.partition = :partition AND e.position = j.value AND typeof(e.position) = 'text'
 WHERE e.sink = :sink AND NOT e.removed
 
--- A row without a value is of a rejected record: it replaces no other one.
+-- A row without a value comes from a rejected record, so it replaces no other row.
 -- name: staging_write
 INSERT INTO staging (run, key, value, data_type, row_hash, position, deadband)
 SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', value ->> 'row_hash', value ->> 'position',
@@ -350,7 +350,7 @@ FROM segment s LEFT JOIN run r ON r.id = s.run LEFT JOIN partition p ON p.id = r
 LEFT JOIN pipeline l ON l.id = p.pipeline WHERE s.id = ?
 
 -- Acknowledges the given keys of some segments and returns the former segment of each. RETURNING returns new values, so the row
--- keeps the negative id, which refers to no segment.
+-- keeps the negative id. A negative id refers to no segment.
 -- name: entries_acknowledge
 UPDATE entry SET segment = -segment WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
   AND segment IN (SELECT value FROM json_each(?)) RETURNING -segment
@@ -392,7 +392,7 @@ SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE 
   coalesce(sum((SELECT count(*) FROM entry e WHERE e.partition = p.id AND e.last_read IS NOT NULL)), 0), max(p.last_run)
 FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP BY l.id ORDER BY l.name
 
--- The last run of each pipeline that ever ran, and whether the partition of a failed one is rejected.
+-- The last run of each pipeline that ever ran, and whether the partition of a failed run is rejected.
 -- name: pipeline_last_runs
 SELECT l.name, r.started, r.failure, r.failure <> '' AND EXISTS (
   SELECT 1 FROM rejected x INDEXED BY rejected_whole WHERE x.partition = r.partition AND x.subject = 'partition')
@@ -405,7 +405,7 @@ SELECT id, started, records, created, updated, unchanged, removed, rejected, val
   is_repeat
 FROM run r WHERE id = ?
 
--- The last run with records of the partition of a run.
+-- The last run that read records, of the partition of the given run.
 -- name: status_reading
 SELECT id, started, records, created, updated, unchanged, removed, rejected, valueless FROM run
 WHERE partition = (SELECT partition FROM run WHERE id = ?) AND records > 0 AND failure = '' AND ended IS NOT NULL

@@ -58,13 +58,13 @@ def acknowledgeable_partitions(copy: Path) -> frozenset[tuple[int, str]]:
 def restore_state(
     state: Path, backup: Path, *, restore_kept: Callable[[KeptFiles], None] = lambda _: None
 ) -> Path | None:
-    """Replace the state file by a backup. Return the path at which the replaced file is kept, None if there was none.
+    """Replace the state file by a backup. Return the path at which the replaced file is kept; None if there was no file.
 
     ``restore_kept`` writes the kept files of the backup, before the state file is replaced. If the process may change owners,
-    the new files belong to the owner and the group of the former file, or of the folder if there was none.
+    the new files belong to the owner and the group of the former file, or of the folder if there was no file.
 
-    The sequence file stays: by it, the next start notices that the state file is older than the data of the service. After a
-    crash the state file has either the former content or the content of the backup.
+    The sequence file stays, so the next start detects that the state file is older than the data of the service. After a crash
+    the state file has either the former content or the content of the backup.
 
     Raises:
         MirrorBusy: another process, such as the daemon, holds the state file.
@@ -92,7 +92,7 @@ def restore_state(
             part.replace(state)
             _sync_folder(state.parent)
             return replaced
-    except MirrorCorrupt as error:  # the advice is for a state file in use
+    except MirrorCorrupt as error:  # its advice is for a state file in use, not for a backup
         raise MirrorCorrupt(error.fact, "Nothing was changed. Restore another backup.") from error
     except OSError as error:
         raise unopenable(error, state) from error
@@ -112,12 +112,12 @@ def _take_kept(part: Path) -> list[tuple[str, str, bytes]]:
 
 
 def _copy_durably(source: Path, part: Path, *, kept: KeptFiles = ()) -> None:
-    """Copy a state file to ``part``, replacing a part that a crash left, and check the copy completely."""
+    """Copy a state file to ``part``, and check the copy completely. A ``part`` of an interrupted attempt is replaced."""
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     copy_unlocked(source, part)
     with named_errors(part), closing(sqlite3.connect(part)) as copy:
-        copy.execute("PRAGMA journal_mode = DELETE")  # in WAL mode it would be several files
+        copy.execute("PRAGMA journal_mode = DELETE")  # in WAL mode the copy would be several files
         version = copy.execute("PRAGMA user_version").fetchone()[0]
         if files := list(kept):
             copy.execute(_TABLE)
@@ -142,7 +142,7 @@ def _keep(state: Path) -> Path | None:
     while (kept := state.with_name(f"{state.name}.replaced-{number}")).exists():
         number += 1
     kept.hardlink_to(state)
-    for end in ("-wal", "-shm"):  # left by a damaged file; beside the new file, SQLite would read them as its WAL
+    for end in ("-wal", "-shm"):  # a damaged file leaves these; SQLite would read them as the WAL of the new file
         log = state.with_name(state.name + end)
         if log.exists():
             log.rename(kept.with_name(kept.name + end))

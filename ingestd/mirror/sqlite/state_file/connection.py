@@ -39,11 +39,11 @@ _PRAGMAS = (
 
 
 class StateFile:
-    """One write connection with a lock, and read connections on demand.
+    """One write connection with a lock, and new read connections for callers.
 
-    ``factory`` creates connections; crash tests pass one that fails at a given statement. The first write that fails for lack of
-    space calls ``on_unwritable`` with a sentence, and the first one that succeeds again calls ``on_writable``.
-    ``unwritable`` is the sentence until then.
+    ``factory`` creates connections; crash tests pass a class that fails at a given statement. The first write that fails for
+    lack of space calls ``on_unwritable`` with a sentence. The next successful write calls ``on_writable``. Between both calls,
+    ``unwritable`` is this sentence.
     """
 
     def __init__(self, path: Path, *, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
@@ -74,7 +74,7 @@ class StateFile:
             with named_errors(path, opened=False):
                 self._writer = self._connect(f"file:{_quoted(path)}")
                 undo.callback(self._writer.close)
-                # Before any change: another program's file must keep its journal mode.
+                # This precedes any change: another program's file must keep its journal mode.
                 version = _refuse_foreign(self._writer, path)
                 if self._writer.execute("PRAGMA page_count").fetchone()[0] == 0:
                     self._writer.execute("PRAGMA page_size = 8192")
@@ -88,8 +88,8 @@ class StateFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Open a write transaction: commit it at the end, roll it back on any exception.
 
-        One thread at a time, in the order of the calls. Split long work into several transactions. In a `batch` of this thread,
-        the transaction is a savepoint.
+        One thread writes at a time, in the order of the calls. Split long work into several transactions. In a `batch` of this
+        thread, the transaction is a savepoint.
 
         Raises:
             MirrorFull: the file cannot be written now; the transaction was rolled back and can be repeated.
@@ -110,18 +110,19 @@ class StateFile:
 
     @property
     def changes(self) -> int:
-        """The number of rows that were changed since the file was opened. While it is equal, the content is equal.
+        """The number of rows that were changed since the file was opened.
 
-        No other process writes to the file. `replace_by` is not counted.
+        While the number is equal, the content is equal, because no other process writes to the file. Only `replace_by` is not
+        counted.
         """
         return self._writer.total_changes
 
     @contextmanager
     def batch(self) -> Iterator[WriteBatch]:
-        """Make one transaction of all writes of this thread in the context. The context should be short and wait for nothing.
+        """Make one transaction of all writes of this thread in the context. The context must be short, without waiting.
 
-        Each `writing` in it is complete or undone on its own, as without the batch. So the transaction is committed after an
-        exception, too, unless the file itself failed: then all of it is rolled back.
+        Each `writing` in it is complete or undone separately, as without the batch. So the transaction is committed after an
+        exception, too. Only if the file itself fails, the whole transaction is rolled back.
 
         Raises:
             MirrorFull, MirrorCorrupt: as in `writing`.
@@ -133,7 +134,7 @@ class StateFile:
                 yield found
             finally:
                 self._batch_thread = None
-                if connection.in_transaction:  # a failure of the file has ended it
+                if connection.in_transaction:  # else a failure of the file has ended the transaction
                     try:
                         connection.execute("COMMIT")
                     except BaseException:
@@ -184,17 +185,15 @@ class StateFile:
                 self._writer.execute("RELEASE part_of_batch")
         except MirrorError as error:
             self._roll_back()
-            if isinstance(error, MirrorFull):  # the batch may end without it
+            if isinstance(error, MirrorFull):  # the caller may catch the error, so `_transaction` may not see it
                 self._note_full(error)
             raise
 
     def _check_place(self) -> None:
-        """Refuse to use a file that has no name any more, or that another file has replaced.
-
-        SQLite would continue to write to it.
+        """Refuse to use a file that was moved, replaced or removed, because SQLite would continue to write to it.
 
         Raises:
-            MirrorFull: it was moved, replaced or removed.
+            MirrorFull: the file was moved, replaced or removed.
         """
         if _place_of(self.path) != self._place:
             raise moved(self.path)
@@ -236,13 +235,13 @@ class StateFile:
     def replace_by(self, source: Path) -> None:
         """Replace the whole content by the content of another state file, in one durable transaction.
 
-        After a crash the file has either the former content or the new one. Read connections see the new content.
+        After a crash the file has either the former or the new content. Read connections see the new content.
         """
         with self._guard, named_errors(self.path), closing(_read_only(source, sqlite3.Connection)) as other:
             other.backup(self._writer)
 
     def close(self) -> None:
-        """Close the file and release its lock. If it is not called, nothing is lost, but the next start is slower."""
+        """Close the file and release its lock. Without this call nothing is lost, but the next start is slower."""
         with self._guard:
             self._writer.close()
             os.close(self._lock)
@@ -279,7 +278,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
 
 
 def _refuse_folder(path: Path) -> None:
-    """SQLite opens a folder, and fails when it reads: the error would look like a failed disk."""
+    """Raise if the path is a folder. SQLite would open it, and fail at the first read as with a failed disk."""
     if path.is_dir():
         raise unopenable(IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)), path)
 
@@ -325,7 +324,7 @@ def _quoted(path: Path) -> str:
 
 
 def lock_state(path: Path) -> int:
-    """Lock ``<path>.lock`` and return its descriptor. The kernel releases the lock when it is closed or the process ends.
+    """Lock ``<path>.lock`` and return its descriptor. The lock ends when the descriptor is closed or the process ends.
 
     Raises:
         MirrorBusy: another process holds the lock.
@@ -357,7 +356,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
     application: int
     version: int
     tables: int
-    # One statement, and so one state of the file: another process may create its tables at this moment.
+    # One statement reads one state of the file: another process may create its tables at this moment.
     application, version, tables = connection.execute(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
         " FROM pragma_application_id, pragma_user_version"
@@ -387,7 +386,7 @@ def _refuse_older(version: int, path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring the file to the newest layout in one transaction: other processes and the next start see all of it or none."""
+    """Bring the file to the newest layout in one transaction, so that no process sees a part of the change."""
     pending = [(number, script) for number, script in migrations() if number > version]
     if not pending:
         return

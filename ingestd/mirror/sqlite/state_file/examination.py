@@ -92,7 +92,7 @@ def _structure(path: Path, seconds: float) -> str:
     with closing(open_read_only(path)) as connection, named_errors(path):
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         try:
-            # The class that converts errors is not used, because reaching the time limit is not an error.
+            # Not with the class that converts errors, because reaching the time limit is not an error.
             found = sqlite3.Cursor(connection).execute("PRAGMA quick_check(1)").fetchone()[0]
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:

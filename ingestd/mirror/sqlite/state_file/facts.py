@@ -1,4 +1,4 @@
-"""Sizes and schema of a state file, without its content. Also for a file that this version can't use."""
+"""Sizes and schema of a state file, without its content; also of a file that this version can't use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRAGMAS = ("user_version", "application_id", "page_count", "page_size", "freeli
 
 
 def state_facts(path: Path, *, seconds: float) -> dict[str, object]:
-    """Return sizes in bytes, the schema, and the number of rows of each table: None if it is not counted after ``seconds``.
+    """Return sizes in bytes, the schema, and the row count of each table (None if it is not known after ``seconds``).
 
     Raises:
         sqlite3.Error: the file is no database, or it is damaged.

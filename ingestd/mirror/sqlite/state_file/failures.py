@@ -130,7 +130,7 @@ def state_exists(path: Path) -> bool:
 
 
 def unopenable(error: OSError, path: Path) -> MirrorError:
-    """Return the error for a state file, a file beside it or a folder that can't be opened."""
+    """Return the error for a state file, another file in its folder, or a folder that can't be opened."""
     if error.errno in _NO_ROOM:
         return _full(path)
     if planted := planted_file(error, path):
@@ -152,8 +152,8 @@ def planted_file(error: OSError, path: Path) -> MirrorError | None:
     if error.errno not in _REFUSED:
         return None
     return MirrorError(
-        f"{error.filename or path} is {_REFUSED[error.errno]}. ingestd opens none as a state file or beside one, because another "
-        "account may have put it there. Find out which one did, and remove it or correct 'state'."
+        f"{error.filename or path} is {_REFUSED[error.errno]}. ingestd does not open it, because another account may have "
+        "created it. Find out which account created it, and remove it or correct 'state'."
     )
 
 
@@ -206,7 +206,7 @@ class ReadingConnection(sqlite3.Connection):
     """The file; set after the connection is opened."""
 
     def cursor(self, factory: Any = _ReadingCursor) -> Any:
-        """Do the same as `sqlite3.Connection.cursor`, which alone removes the references to dead cursors."""
+        """Return a cursor from `sqlite3.Connection.cursor`: no other call removes the references to dead cursors."""
         return super().cursor(factory)
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:

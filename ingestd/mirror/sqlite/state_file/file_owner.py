@@ -1,4 +1,4 @@
-"""The state file and the files beside it, which root writes for the account of the daemon."""
+"""Opens and creates the state file and the files in its folder, also if root does so for the account of the daemon."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def open_state_file(path: Path) -> int:
-    """Open the state file or a file beside it for reading and writing, create it if it is missing, and return the descriptor.
+    """Open the state file or a file next to it for reading and writing, create a missing file, and return the descriptor.
 
-    The account of the daemon owns the folder, and root's command line opens the files, too. So no link is followed.
+    The account of the daemon owns the folder, and commands of root open the files, too. So no link is followed.
 
     Raises:
         OSError: the file can't be opened or created, is a link (ELOOP or EMLINK), or is no regular file (EINVAL).
@@ -43,7 +43,7 @@ def give(path: Path, owner: os.stat_result) -> None:
 
 
 def make_folder(folder: Path, owner: os.stat_result, *, mode: int = 0o777) -> None:
-    """Create the folder and its missing parents for the owner; existing ones stay."""
+    """Create the folder and its missing parents for the owner; existing folders are not changed."""
     if folder.is_dir():
         return
     make_folder(folder.parent, owner)

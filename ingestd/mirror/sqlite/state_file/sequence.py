@@ -1,13 +1,13 @@
-"""The sequence file beside the state file: detects a state file that was replaced by an older copy.
+"""The sequence file next to the state file: detects a state file that was replaced by an older copy.
 
 An older copy of the state file does not know the entries that were sent since. So a separate file stores the number of the
 newest segment that was ever claimed. The number only grows. A state file with a smaller number is older than the content of the
-service. The file also names the state file and its sinks, so that a new state file knows the sinks of an earlier state file. It
-names the writer that the service knows (service contract M11): each start has a newer attempt, also after a kill, a restore or
-a lost state file.
+service. The sequence file also names the state file and its sinks, so that a new state file knows the sinks of an earlier one.
+It also names the writer that the service knows (service contract M11). Each start has a newer attempt, also after a kill, a
+restore or a lost state file.
 
 A claim costs one write call without fsync, which survives the end of the process. After a power failure the number may be some
-seconds old, so a copy from these seconds is not detected.
+seconds old, so a state file that was copied in these seconds is not detected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ingestd.wire.writer import Writer
 _DIGITS = 20
 _EPOCH = 1
 _ATTEMPTS_OF_A_RUN = 1_000_000
-"""The least number of attempts between a start and the last attempt before it, if the clock was set back."""
+"""The difference between the attempt of a start and the last attempt before it, if the clock was set back."""
 _BYTES_AT_MOST = 16 << 20
 
 
@@ -58,8 +58,8 @@ class SequenceFile:
     """The sequence file of one open state file. ``path``: path of the state file.
 
     ``notice`` is a sentence if the state file is older than the sequence file or is another file, or if an earlier file is
-    missing; else it is empty. The table ``doubt`` then contains the doubtful sinks. ``now``: seconds since the epoch.
-    ``granted``: name and epoch that this process was granted; None: name and epoch of the last start, or new ones.
+    missing; else it is empty. The sinks that may have unknown content are in the table ``doubt``. ``now``: seconds since the
+    epoch. ``granted``: name and epoch that this process was granted; None: keep those of the last start, or create new ones.
 
     Raises:
         MirrorError: the file can't be read or written.
@@ -196,9 +196,9 @@ class SequenceFile:
 
 
 def _reason(found: _Content | None, *, name: str, newest: int, had_name: bool, fresh: bool) -> str:
-    """Return why the service may have content that the state file does not know; empty if it can't.
+    """Return why the service may have content that the state file does not know; empty if there is no reason.
 
-    ``had_name``: the file was opened before. It has entries without a name if a plan was stored in a new file.
+    ``had_name``: the file was opened before. A new file in which a plan was stored has entries, but no name.
     """
     if fresh:
         return ""

@@ -63,8 +63,8 @@ def main(channel_number: int, lifeline: int, limits: ParserLimits) -> None:
 def _end_with_parent(lifeline: int) -> None:
     """Have the kernel end this process when the parent's end of the pipe closes.
 
-    PR_SET_PDEATHSIG depends on the thread that started the child, which may end long before its process. SIGIO ends a process
-    by default, also while native code runs.
+    PR_SET_PDEATHSIG is not used, because it applies when the thread that started the child ends, which may be long before the
+    parent ends. By default SIGIO ends a process, also while native code runs.
     """
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
@@ -107,7 +107,7 @@ def _crashed(error: BaseException) -> Crashed:
 
 def _is_reusable() -> bool:
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
-    return int(pages[5]) * _PAGE_BYTES < _KEPT_BYTES  # the sixth is data and stack
+    return int(pages[5]) * _PAGE_BYTES < _KEPT_BYTES  # the sixth number is data and stack
 
 
 if __name__ == "__main__":

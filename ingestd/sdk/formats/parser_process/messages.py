@@ -1,4 +1,4 @@
-"""Limits of a child process, and messages with it: a JSON head, and the columns of a chunk as Arrow streams."""
+"""The limits of a parser process, and the messages to and from it: a JSON head, and a chunk's columns as Arrow streams."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ParserLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for one file, and for the processes.
 
     ``memory_bytes``: enough for a workbook of 2 GiB of XML. ``silent_seconds``: the longest time between two messages of
-    the process. ``idle_seconds``: how long a process without work is kept. ``processes``: how many run at the same time, for
-    all connectors together.
+    the process. ``idle_seconds``: the time for which a process without work is kept. ``processes``: the maximum number of
+    processes for all connectors together.
     """
 
     memory_bytes: int = 3 * 2**30
@@ -51,7 +51,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True, tag="accepted"):
 
 
 class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
-    """A chunk. Its records and positions follow as Arrow streams, the first of ``records_bytes``."""
+    """A chunk. The stream of its records, with ``records_bytes``, and the stream of its positions follow (both Arrow)."""
 
     records_bytes: int
     rejects: tuple[Reject, ...]
@@ -63,7 +63,7 @@ class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
-    """The file can't be read; ``sentence`` says why. ``reusable``: see `ParsingEnded`."""
+    """The file can't be read; ``sentence`` states why. ``reusable``: see `ParsingEnded`."""
 
     sentence: str
     reusable: bool
@@ -76,7 +76,7 @@ class DiskFailed(msgspec.Struct, frozen=True, kw_only=True, tag="disk"):
 
 
 class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
-    """The parser raised an unexpected exception. ``no_memory``: it got no more memory."""
+    """The parser raised an unexpected exception. ``no_memory``: the parser ran out of memory."""
 
     error: str
     no_memory: bool
@@ -139,7 +139,7 @@ def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
         facts=chunk.facts,
         unreadable=chunk.unreadable,
     )
-    # A format may give any mapping as facts or record.
+    # The facts of a format, and its rejected records, may be any mapping.
     _send(channel, msgspec.json.encode(header, enc_hook=dict), records + positions)
 
 
@@ -179,7 +179,7 @@ def _frame(data: memoryview) -> pl.DataFrame:
 
 def _send(channel: socket.socket, head: bytes, columns: bytes) -> None:
     channel.sendall(_SIZES.pack(len(head), len(columns)) + head)
-    if columns:  # without them the message is complete, and the receiver may have acted on it and ended
+    if columns:  # a message without columns is complete now, and its receiver may have ended already
         channel.sendall(columns)
 
 

@@ -131,7 +131,7 @@ class Parsers:
             try:
                 yield from process.parse(order, descriptor)
             except Exception:
-                self.check()  # an interruption ended the process, not the file
+                self.check()  # if an interruption ended the process, the file is not the cause
                 raise
         finally:
             with self._lock:

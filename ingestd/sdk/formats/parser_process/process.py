@@ -71,7 +71,7 @@ class ParserProcess:
             os.close(lifeline)
         self.pid = self._process.pid
         self.is_reusable = False
-        """True if the last file was read to its end and another can follow."""
+        """True if the last file was read to its end and the process can parse another file."""
 
     def parse(self, order: ParseOrder, descriptor: int) -> Iterator[RecordChunk]:
         """Yield the chunks of one file. If the caller stops before the file's end, it must `end` the process.

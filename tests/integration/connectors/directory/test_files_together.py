@@ -21,7 +21,12 @@ from ingestd.core.errors import MirrorFull
 from ingestd.core.mapping import Mapped, Mapping
 from ingestd.intake.run import Run
 from ingestd.sdk import SourceBroken, SourceUnavailable
-from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionReadAgain, PartitionSettled, SettlingFailed
+from ingestd.telemetry.catalogue.intake import (
+    AcknowledgementFailed,
+    PartitionAcknowledged,
+    PartitionRead,
+    PartitionReadAgain,
+)
 from tests.support.file_flow import FileFlow
 
 Open = Callable[..., FileFlow]
@@ -58,7 +63,7 @@ def test_files_that_are_ready_together_are_stored_together(open_flow: Open, monk
     assert [event.partition for event in flow.events if isinstance(event, PartitionRead)] == names
     flow.pass_once()
     assert flow.files(flow.done) == with_receipts(names)
-    assert [event.partition for event in flow.events if isinstance(event, PartitionSettled)] == names
+    assert [event.partition for event in flow.events if isinstance(event, PartitionAcknowledged)] == names
     assert flow.held == {f"P{number}": "1" for number in range(FILES)}
 
 
@@ -281,7 +286,7 @@ def test_a_file_of_which_the_rejected_rows_cannot_be_written_stays_alone(
     monkeypatch.setattr(archiver, "open_file", fails)
     flow.pass_once()
     assert flow.files(flow.drop) == names[3:5]
-    sentences = [event.sentence for event in flow.events if isinstance(event, SettlingFailed)]
+    sentences = [event.sentence for event in flow.events if isinstance(event, AcknowledgementFailed)]
     assert len(sentences) == 2
     assert not any("one by one" in sentence for sentence in sentences)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from ingestd.telemetry.catalogue.intake import SettlingFailed
+from ingestd.telemetry.catalogue.intake import AcknowledgementFailed
 from tests.support.file_flow import FileFlow
 
 Open = Callable[..., FileFlow]
 
 
 def failures(flow: FileFlow) -> list[str]:
-    return [event.sentence for event in flow.events if isinstance(event, SettlingFailed)]
+    return [event.sentence for event in flow.events if isinstance(event, AcknowledgementFailed)]
 
 
 @pytest.mark.parametrize("after", ["archive", "delete"])

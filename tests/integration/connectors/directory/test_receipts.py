@@ -18,7 +18,7 @@ from connectors.directory import DirectoryOptions
 from connectors.files.receipt import MOST_LISTED
 from ingestd.core.record import Partition
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.telemetry.catalogue.intake import SettlingFailed
+from ingestd.telemetry.catalogue.intake import AcknowledgementFailed
 from tests.support.file_flow import FileFlow
 
 Open = Callable[..., FileFlow]
@@ -132,7 +132,7 @@ def test_a_deletion_waits_for_its_grace_period_and_for_an_unchanged_file(open_fl
     flow.pass_once()
     assert not path.exists()
     assert flow.held == {"A": "7", "C": "3"}
-    assert [event for event in flow.events if isinstance(event, SettlingFailed)] == []
+    assert [event for event in flow.events if isinstance(event, AcknowledgementFailed)] == []
 
 
 def test_a_marker_is_deleted_together_with_its_file(open_flow: Open) -> None:
@@ -172,7 +172,7 @@ def test_an_unwritable_folder_is_reported_once_and_its_files_stay_read(
         assert flow.pass_once().read == ()
         assert path.exists()
         assert not flow.done.exists()
-        first, second = [event for event in flow.events if isinstance(event, SettlingFailed)]
+        first, second = [event for event in flow.events if isinstance(event, AcknowledgementFailed)]
         assert "can't be moved: its folder can't be written to" in first.sentence
         assert first == second, "once by each process"
     flow.pass_once()
@@ -185,7 +185,7 @@ def test_a_file_that_cannot_be_moved_is_reported_once_for_each_reason(open_flow:
     flow.done.write_text("a file where the archive should be")
     for _ in range(3):
         flow.pass_once()
-    assert len([event for event in flow.events if isinstance(event, SettlingFailed)]) == 1
+    assert len([event for event in flow.events if isinstance(event, AcknowledgementFailed)]) == 1
     flow.done.unlink()
     flow.pass_once()
     assert flow.files(flow.done) == ["a.csv", "a.csv.receipt.json"]
@@ -265,7 +265,7 @@ def test_a_receipt_reports_ignored_parts_of_a_sheet(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.xlsx", out.getvalue())
     flow.pass_once()
-    sentence = "C2 holds a value after the last column that the header names; it is not read. Name the column."
+    sentence = "C2 holds a value after the last column that the header names. Such cells are not read. Name the column."
     receipt = flow.receipt("a.xlsx")
     assert receipt["found"]["notice"] == sentence
     assert receipt["summary"].endswith(f"It is archived as done/a.xlsx. {sentence}")

@@ -148,8 +148,8 @@ def test_cells_after_the_last_named_column_are_reported() -> None:
     chunk = read(xlsx(["part", "mass", None], ["A", 1, None], ["B", 2, "old"], ["C", 3, "new"]))
     assert chunk.records.columns == ["part", "mass"]
     assert chunk.facts[NOTICE] == (
-        "2 cells, the first of them C3, hold a value after the last column that the header names; it is not read. Name the"
-        " column."
+        "2 cells, the first of them C3, hold a value after the last column that the header names. Such cells are not read."
+        " Name the column."
     )
     assert NOTICE not in read(xlsx(["part", None], ["A", None])).facts
 

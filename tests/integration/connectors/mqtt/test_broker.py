@@ -277,7 +277,7 @@ def test_a_broker_that_speaks_only_3_1_1_is_used_with_that_and_check_says_what_i
         assert connection.sentence.startswith(
             f"The broker 127.0.0.1:{broker.port} accepts the client with MQTT 3.1.1. It does"
         )
-        assert "it alone decides how long it keeps messages" in connection.sentence
+        assert "the broker alone decides how long it keeps messages" in connection.sentence
         assert topics.outcome == "passed"
 
 
@@ -494,7 +494,7 @@ def test_why_says_what_a_topic_waits_for(tmp_path: Path) -> None:
         begin = "The subscription bench/{bench}/+ with QoS 1 covers the topic bench/north/t1."
         assert explain(reader.partition.name) is None
         assert explain("bench/north") is None
-        assert explain("bench/north/t1") == f"{begin} {connected} No message of it arrived in this process."
+        assert explain("bench/north/t1") == f"{begin} {connected} No message of this topic arrived in this process."
         reader.woken.clear()
         broker.publish(("bench/north/t1", "20.50"))
         assert reader.woken.wait(SECONDS)

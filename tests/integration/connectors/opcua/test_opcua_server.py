@@ -300,7 +300,7 @@ def test_why_says_what_a_variable_waits_for(server: OpcuaServer, tmp_path: Path)
         assert explain("Line1/Other") is None
         assert explain(address) is None
         server.spoil("Temp", "BadSensorFailure")
-        source.wait(lambda: "A change of it is not read yet." in (explain("Line1/Temp") or ""))
+        source.wait(lambda: "A change is not read yet." in (explain("Line1/Temp") or ""))
         source.read()
         assert (explain("Line1/Temp") or "").startswith("The variable Line1/Temp has a bad value (BadSensorFailure)")
     with reading(server.url, tmp_path, mode="poll") as polled:

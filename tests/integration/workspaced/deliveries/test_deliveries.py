@@ -645,8 +645,8 @@ async def test_the_log_is_filtered_and_paged_and_shows_responses_to_the_owner_on
         path = f"{webhook}/deliveries/{log[2]['id']}"
         seen = (await rig.http.get(path)).json()
         own = (await rig.http.get(path, headers=key)).json()
-        assert (seen["attempts"][0]["answer"], "event" in seen) == (None, False)  # codespell:ignore answer
-        assert own["attempts"][0]["answer"] == "no� " + "x" * 1_020  # codespell:ignore answer
+        assert (seen["attempts"][0]["response"], "event" in seen) == (None, False)
+        assert own["attempts"][0]["response"] == "no� " + "x" * 1_020
         assert own["event"]["sequence"] == 1
         assert (await rig.http.get(f"{webhook}/deliveries/123e4567-e89b-12d3-a456-426614174000")).status_code == 404
         other_caller = {"x-api-key": make_key(name="other", role="editor", workspace_id=rig.workspace)}

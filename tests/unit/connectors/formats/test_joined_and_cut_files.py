@@ -96,7 +96,7 @@ def test_a_guessed_encoding_is_still_reported() -> None:
 
 
 def test_a_cut_row_with_too_few_fields_is_rejected_and_never_filled() -> None:
-    for ragged in ("park", "fill"):
+    for ragged in ("reject", "fill"):
         file_format = Csv.model_validate({"ragged": ragged})
         found = read_named("a.csv", b"part,mass\nA,1\nB", file_format)
         assert rows(found) == [("A", "1")]

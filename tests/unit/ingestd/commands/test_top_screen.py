@@ -14,7 +14,7 @@ NOW = 1_795_500_000.0
 def reading(at: float = NOW, **changes: Any) -> StatusReading:
     pipeline = {"name": "budget", "last_run_at": NOW - 95, "rejected": 3}
     address = {"workspace": "Rover", "by": "label", "name": "Budget"}
-    sink = {"address": address, "pending": 0, "rejected": 2, "trouble": None, "doubt": ""}
+    sink = {"address": address, "pending": 0, "rejected": 2, "blocker": None, "doubt": ""}
     status = {
         "pid": 7, "pending": 0, "rejected": 5, "held": [], "failed_parts": [], "notices": [],
         "states": [{"name": "budget", "state": "ok"}, {"name": "never", "state": "waiting"}],
@@ -43,16 +43,16 @@ def test_rates_are_those_between_two_readings_of_the_same_daemon() -> None:
 
 def test_the_state_of_a_sink_is_that_of_its_delivery() -> None:
     blocker = {
-        "standing": "backing off",  # codespell:ignore standing
+        "status": "backing off",
         "since": NOW - 7_300,
         "until": NOW,
         "sentence": "The service is \x1b[2J away.",
     }
-    blocked = dict(reading().status["sinks"][0], pending=4, trouble=blocker)
+    blocked = dict(reading().status["sinks"][0], pending=4, blocker=blocker)
     lines = top_screen(reading(sinks=[blocked]), None, width=80)
     assert cells(lines, "Budget in Rover") == ["backing", "off", "-", "2", "4"]
     assert "  for 2h: The service is \\x1b[2J away." in lines
-    sending = dict(blocked, trouble=None)
+    sending = dict(blocked, blocker=None)
     assert cells(top_screen(reading(sinks=[sending]), None, width=80), "Budget in Rover")[0] == "sending"
 
 

@@ -67,7 +67,7 @@ def test_held_differences_are_reasons_with_the_first_row_and_the_type_of_its_val
         "Column 'state' is missing.",
         "Column 'part' is empty in row 1.",
         "Column 'mass' is text now: row 1 has 'n/a'.",
-        "Until the contract permits this, a later reading with other values is held, too.",
+        "Until you change the contract to permit this, a later reading with different content is held, too.",
     )
     check = ContractCheck(Contract(columns={"day": ColumnContract(type="integer")}, retyped="hold"))
     check.apply(batch({"day": "2026-01-01"}))

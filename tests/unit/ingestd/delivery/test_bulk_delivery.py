@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
-from ingestd.telemetry.catalogue.delivery import BatchNarrowed, EntriesParked
+from ingestd.telemetry.catalogue.delivery import BatchNarrowed, EntriesRejected
 from tests.support.bulk_service import BulkService
 from tests.support.chaos_transport import ChaosTransport
 from tests.support.delivery_rig import FAST_LIMITS, rig
@@ -85,8 +85,8 @@ async def test_a_rejected_batch_is_isolated_by_results_for_each_item() -> None:
     assert running.mirror.rejected_entries["K-00007"].reason == "The service refuses the entry (400): This key is bad."
     assert len(masses(service)) == 2
     assert masses(service)[1].url.query == b"partial=true"
-    (event,) = running.events_of(EntriesParked)
-    assert isinstance(event, EntriesParked)
+    (event,) = running.events_of(EntriesRejected)
+    assert isinstance(event, EntriesRejected)
     assert event.entries == 100
 
 

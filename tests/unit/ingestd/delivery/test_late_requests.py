@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ingestd.client.service import ServiceClient
 from ingestd.client.writer import RisingWriter
 from ingestd.core.address import SinkAddress
-from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesParked
+from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesRejected
 from ingestd.wire.writer import Writer
 from tests.support.bulk_service import BulkService
 from tests.support.delivery_rig import FAST_LIMITS, rig
@@ -208,7 +208,7 @@ async def test_requests_of_other_lanes_are_sent_again_without_a_failure() -> Non
         gate.set()
         assert await running.drained() == []
         shown = [
-            event for event in running.events if isinstance(event, DeliveryDelayed | DeliveryPaused | EntriesParked)
+            event for event in running.events if isinstance(event, DeliveryDelayed | DeliveryPaused | EntriesRejected)
         ]
     assert [event.sink for event in shown] == [str(first)], "only the lane with the lost request has waited"
     assert held(service, "Second") == {"k": "0", "slow": "1"}

@@ -16,7 +16,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, pack
 from ingestd.telemetry import Event
-from ingestd.telemetry.catalogue.intake import SettlingFailed
+from ingestd.telemetry.catalogue.intake import AcknowledgementFailed
 from tests.support.scripted_source import NoOptions
 
 
@@ -82,7 +82,7 @@ def test_a_failed_notification_does_not_end_the_reading(failures: int, tmp_path:
     connector = Stream(tmp_path)
     connector.failures = [OSError("The broker closed the connection.") for _ in range(failures)]
     reader, events = read_once(connector)
-    assert [event.sentence for event in events if isinstance(event, SettlingFailed)] == [
+    assert [event.sentence for event in events if isinstance(event, AcknowledgementFailed)] == [
         "The broker closed the connection."
     ]
     assert [n for n, _, _ in connector.committed_at] == [1, 2, 3][failures:]

@@ -14,7 +14,7 @@ from ingestd.intake import PassReport, Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Batch, SourceBroken, SourceUnavailable
 from ingestd.telemetry import Event
-from ingestd.telemetry.catalogue.intake import SettlingFailed
+from ingestd.telemetry.catalogue.intake import AcknowledgementFailed
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped
 from tests.support.scripted_source import Script, ScriptedConnector
 
@@ -71,7 +71,7 @@ class RejectedFiles:
     def rejected(self) -> set[str]:
         return {name for _, name in self.mirror.intake.pruner.rejected_partitions("p")}
 
-    def sentences(self, kind: type[SettlingFailed]) -> list[str]:
+    def sentences(self, kind: type[AcknowledgementFailed]) -> list[str]:
         return [event.sentence for event in self.events if isinstance(event, kind)]
 
 
@@ -89,7 +89,7 @@ def test_an_exception_of_the_look_at_one_file_is_reported_once_and_the_others_ar
     reports = [rejected_files.remove("file 1"), rejected_files.remove()]
     assert [report.failure for report in reports] == ["", ""]
     assert rejected_files.rejected == {"file 0", "file 2"}
-    assert rejected_files.sentences(SettlingFailed) == ["The share denies access to file 0."]
+    assert rejected_files.sentences(AcknowledgementFailed) == ["The share denies access to file 0."]
     assert [notice.sentence for notice in rejected_files.reader.notices()] == ["The share denies access to file 0."]
     rejected_files.connector.failures.clear()
     rejected_files.remove("file 0")

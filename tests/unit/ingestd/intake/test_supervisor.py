@@ -23,10 +23,10 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from ingestd.telemetry.catalogue.intake import (
-    PartitionParked,
+    AcknowledgementFailed,
+    PartitionAcknowledged,
     PartitionRead,
-    PartitionSettled,
-    SettlingFailed,
+    PartitionRejected,
     SourceAway,
     SourceBack,
     SourceFailed,
@@ -457,7 +457,7 @@ async def test_a_source_that_can_not_be_used_is_read_at_once_on_request(tmp_path
         script.write("a", [{"k": "x", "v": "1"}])
         script.contents["a"].error, script.contents["a"].fails_after = refused, 0
     async with supervised(tmp_path, connector) as (supervisor, events, _mirror):
-        await events.next(SourceStopped if where == "listing" else PartitionParked)
+        await events.next(SourceStopped if where == "listing" else PartitionRejected)
         connector.failure = None
         script.write("a", [{"k": "x", "v": "2"}])
         await retry_after_the_pass(supervisor)
@@ -526,7 +526,7 @@ async def test_delivered_partitions_are_acknowledged_at_the_signal_of_delivery(t
         await mirror.delivery.acknowledge(claim)
         assert script.acknowledged == []
         supervisor.on_acknowledged(SINK)
-        await events.next(PartitionSettled)
+        await events.next(PartitionAcknowledged)
         assert script.acknowledged == [("a", 1)]
 
 
@@ -585,9 +585,9 @@ async def test_a_source_that_fails_to_acknowledge_is_called_again(tmp_path: Path
         assert claim is not None
         await mirror.delivery.acknowledge(claim)
         supervisor.on_acknowledged(SINK)
-        await events.next(SettlingFailed)
+        await events.next(AcknowledgementFailed)
         supervisor.on_acknowledged(SINK)
-        await events.next(PartitionSettled)
+        await events.next(PartitionAcknowledged)
 
 
 async def test_reading_once_reports_a_failing_source_as_broken_and_reads_the_others(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ async def test_a_caller_waits_only_for_its_own_share(tmp_path: Path, monkeypatch
     monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 0.01)
     with pytest.raises(TooManyRequests) as refused:
         await responses.begin("a", Source(3).parts())
-    assert refused.value.code == "too_many_long_answers"
+    assert refused.value.code == "too_many_long_responses"
     monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 30.0)
     first, other = await responses.begin("b", Source(3).parts())
     assert first + b"".join([part async for part in other]) == Source(3).content

@@ -66,7 +66,7 @@ def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
 
 
 def _recode(source: Path, encoding: str, target: Path | None) -> None:
-    """Decode the whole file; write it in UTF-8 if there is a target."""
+    """Decode the whole file; write the text in UTF-8 if there is a target."""
     with source.open("rb") as file:
         decoded = codecs.getincrementaldecoder(encoding)()
         if target is None:
@@ -87,7 +87,7 @@ def _require_text(text: str) -> str:
 
 
 def _sample(text: Path) -> list[str]:
-    """Return the first lines; the last one is complete, unless it is the only one."""
+    """Return the first lines, from the first line that is not blank. All are complete, unless the first line is too long."""
     with text.open(encoding="utf-8-sig", newline="") as file:
         lines = file.read(_SAMPLE_BYTES).splitlines(keepends=True)
         if len(lines) > 1 and file.read(1):

@@ -18,13 +18,13 @@ _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 def convert(source: Path, into: Path) -> list[Produced]:
     """Make ``thumbnail.png``; see `Convert`."""
     outputs = Outputs(into)
-    Image.MAX_IMAGE_PIXELS = None  # `_require_small` has the limit
+    Image.MAX_IMAGE_PIXELS = None  # `_require_small` checks the size
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about metadata, which the thumbnail does not have
+        warnings.simplefilter("ignore")  # warnings about metadata, which is not kept
         try:
             with Image.open(source, formats=_FORMATS) as image:
                 _require_small(image)
-                image.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # JPEG can be read at an eighth of its size
+                image.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # a JPEG is then decoded at a reduced size
                 thumbnail = ImageOps.exif_transpose(image)
                 clear = "A" in thumbnail.getbands() or "transparency" in thumbnail.info
                 thumbnail = thumbnail.convert("RGBA" if clear else "RGB")

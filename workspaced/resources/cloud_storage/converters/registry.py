@@ -1,7 +1,4 @@
-"""The list of converters, by endings of names and by media types.
-
-This module performs no I/O and imports no converter.
-"""
+"""The converters, by file name endings and media types. Performs no I/O, and imports no converter."""
 
 from __future__ import annotations
 
@@ -51,7 +48,8 @@ _BY_MEDIA_TYPE: Mapping[str, Converter] = {media_type: kind for kind in CONVERTE
 def converter_of(file_name: str, content_type: str) -> Converter | None:
     """Return the converter of a file, if there is one.
 
-    The ending has precedence: browsers on Windows send application/vnd.ms-excel for CSV files, and many clients send no type.
+    The ending has precedence, because browsers on Windows send application/vnd.ms-excel for CSV files, and many clients send no
+    type.
     """
     ending = file_name.rpartition(".")[2].lower() if "." in file_name else ""
     media_type = content_type.partition(";")[0].strip().lower()

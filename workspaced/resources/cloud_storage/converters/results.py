@@ -20,9 +20,9 @@ class Produced:
 
 
 class ConversionRefused(Exception):
-    """The file can't be converted, not even by another attempt. The text is a sentence for its user.
+    """The file can't be converted, and another attempt would fail, too. The text is a sentence for the user.
 
-    ``user``: the file is malformed. ``unsupported``: it is too large, or of an unsupported kind.
+    ``user``: the file is malformed. ``unsupported``: the file is too large, or of an unsupported kind.
     """
 
     def __init__(self, error_class: Literal["user", "unsupported"], sentence: str) -> None:
@@ -49,7 +49,7 @@ class Outputs:
         self.made: list[Produced] = []
 
     def place(self, name: str, content_type: str) -> Path:
-        """Return the path for the next file. If the name is used already, it gets a number."""
+        """Return the path for the next file. If another file has the name, a number is added to the name."""
         path = self._folder / str(len(self.made))
         self.made.append(Produced(name=self._unique_name(name), content_type=content_type, path=path))
         return path

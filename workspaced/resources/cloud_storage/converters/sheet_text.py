@@ -1,4 +1,4 @@
-"""Converter of a workbook to the text of its first sheet with cells, separated by tabs, as spreadsheets copy it."""
+"""Converter of a workbook to text: the cells of the first sheet that has cells, separated by tabs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from workspaced.resources.cloud_storage.converters.tables import cell_text
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
-    """Make ``table.tsv``, and ``sheets.txt`` with a line for that sheet and for each other sheet; see `Convert`.
+    """Make ``table.tsv``, and ``sheets.txt`` with the names of all sheets, the converted sheet first; see `Convert`.
 
-    Numbers have the shortest text that gives the same binary number.
+    A number is written as the shortest text that gives the same binary number.
     """
     outputs = Outputs(into)
     with open_workbook(source) as workbook:

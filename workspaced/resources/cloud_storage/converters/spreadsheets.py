@@ -38,7 +38,7 @@ def convert(source: Path, into: Path) -> list[Produced]:
 
 @contextmanager
 def open_workbook(source: Path) -> Iterator[CalamineWorkbook]:
-    """Open a workbook. Raises ConversionRefused: it can't be read, also if an error of the reader leaves the block."""
+    """Open a workbook. Raises ConversionRefused: the workbook can't be read when it is opened, or in the ``with`` block."""
     _require_convertible(source)
     try:
         with _opened(source) as workbook:
@@ -52,7 +52,7 @@ def open_workbook(source: Path) -> Iterator[CalamineWorkbook]:
 
 
 def sheet_names(workbook: CalamineWorkbook) -> list[str]:
-    """Return the names of the sheets with cells, without charts. Raises ConversionRefused: there are too many."""
+    """Return the names of the worksheets, without chart sheets. Raises ConversionRefused: there are too many worksheets."""
     sheets = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     if len(sheets) > SHEETS:
         raise ConversionRefused("unsupported", f"The workbook has {len(sheets)} sheets; up to {SHEETS} are converted.")
@@ -60,7 +60,7 @@ def sheet_names(workbook: CalamineWorkbook) -> list[str]:
 
 
 def _require_convertible(source: Path) -> None:
-    """Raise ConversionRefused if the file is encrypted, or too large once unpacked. This is checked before it is unpacked."""
+    """Check a file before it is unpacked. Raises ConversionRefused: it is encrypted, or would be too large unpacked."""
     with source.open("rb") as file:
         head = file.read(_LOOKED_AT)
     if head.startswith(_COMPOUND) and _ENCRYPTED in head:

@@ -23,7 +23,7 @@ _EXACT_INTEGERS = 2**53
 
 
 def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], bool]:
-    """Return the names of the columns, and whether the first row has them.
+    """Return the names of the columns, and whether they come from the first row.
 
     The first row has the names if all its cells are different texts, not numbers and not empty, and ``more`` rows follow.
     Otherwise the names are A, B, C … as in spreadsheets.
@@ -63,7 +63,7 @@ def of_cells(name: str, cells: Sequence[Any]) -> pl.Series:
 
 
 def typed(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Give columns of text the types that lose nothing: each value, converted to text again, is unchanged.
+    """Convert each text column to a type that loses nothing: converted back to text, every value must be unchanged.
 
     For example, 1.5 can become a number, but 1.50 stays text; 417 can become a number, but 00417 stays text. This function reads
     the table once, and evaluating the result reads it a second time.
@@ -90,7 +90,7 @@ _READINGS: Final[Mapping[str, Callable[[str], pl.Expr]]] = {
     "date": lambda column: pl.col(column).str.to_date("%Y-%m-%d", strict=False),
     "boolean": lambda column: pl.when(pl.col(column).is_in(["true", "false"])).then(pl.col(column).eq("true")),
 }
-"""Expressions that read a text as each type; null if it can't be read."""
+"""For each type, the expression that converts a text to the type; null if this is impossible."""
 
 
 def write_preview(parquet: Path, outputs: Outputs, name: str, **more: object) -> None:
@@ -124,7 +124,7 @@ def _shortened(cell: Any) -> Any:
 
 
 def cell_text(cell: Any) -> str:
-    """Return a cell of a workbook as text; 417.0 is 417."""
+    """Return a cell of a workbook as text; the text of 417.0 is 417."""
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT_INTEGERS:

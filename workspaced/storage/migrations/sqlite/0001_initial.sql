@@ -2,7 +2,7 @@
 -- Instants are milliseconds since 1970 in UTC, except observed_at (microseconds). Text compares byte by byte
 -- (SQLite's BINARY, PostgreSQL's "C"), so both databases sort alike.
 
--- The steps that were done; a program must know step oldest_program to use the database after it.
+-- The migration steps that were done. After a step, a program must know step oldest_program to use the database.
 CREATE TABLE schema_step (
     number         INTEGER PRIMARY KEY,
     oldest_program INTEGER NOT NULL,
@@ -19,12 +19,12 @@ CREATE TABLE api_key (
     expires_at   INTEGER,                   -- NULL: never
     last_used_at INTEGER,
     revoked_at   INTEGER,
-    guest        INTEGER NOT NULL DEFAULT 0 -- 1: its grants hold only in workspaces with guests_enabled
+    guest        INTEGER NOT NULL DEFAULT 0 -- 1: its grants apply only in workspaces with guests_enabled
 ) WITHOUT ROWID;
--- Each event looks up the keys of the principals that may get it.
+-- For each event, the service looks up the keys of the principals that may get the event.
 CREATE INDEX api_key_by_principal ON api_key (principal);
 
--- A key id has more than one secret only while a rotation overlaps.
+-- A key has several secrets only during the overlap of a rotation.
 CREATE TABLE api_key_secret (
     key_id      TEXT NOT NULL REFERENCES api_key (id) ON DELETE CASCADE,
     sha256      BLOB NOT NULL,
@@ -41,8 +41,8 @@ CREATE TABLE access_grant (
     PRIMARY KEY (principal, workspace_id, role)
 ) WITHOUT ROWID;
 
--- The sessions of the pages. token: digest of the cookie's token. secret: digest of the API key; the session ends with that key
--- or that secret of it.
+-- The sessions of the pages. token: digest of the cookie's token. secret: digest of the API key at the sign-in. The session
+-- ends when the key or this secret becomes invalid.
 CREATE TABLE page_session (
     token      BLOB NOT NULL PRIMARY KEY,
     key_id     TEXT NOT NULL REFERENCES api_key (id) ON DELETE CASCADE,
@@ -53,13 +53,13 @@ CREATE TABLE page_session (
 CREATE INDEX page_session_by_key ON page_session (key_id);
 CREATE INDEX page_session_by_end ON page_session (expires_at);
 
--- Settings that are chosen at the first start and stay, because records that clients know show them.
+-- Settings that the first start fixes for the life of the data, because records contain them.
 CREATE TABLE fixed_setting (
     name  TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- The process that does a job which only one process at a time may do, and until when.
+-- Leases of jobs that only one process at a time may run: the process, and the end of its lease.
 CREATE TABLE job_lease (
     job     TEXT NOT NULL PRIMARY KEY,
     holder  TEXT NOT NULL,
@@ -89,7 +89,7 @@ CREATE TABLE workspace (
 );
 CREATE INDEX workspace_deleted ON workspace (deleted_at) WHERE deleted_at IS NOT NULL;
 
--- Lists are JSON. multiplicity is the text of a number, so that its digits stay.
+-- Lists are JSON. multiplicity is the text of a number, so that all its digits are kept.
 CREATE TABLE block (
     id                  TEXT NOT NULL PRIMARY KEY,
     workspace           INTEGER NOT NULL REFERENCES workspace (number),
@@ -118,7 +118,7 @@ CREATE TABLE block (
     type                TEXT NOT NULL DEFAULT '[]'
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX block_root ON block (workspace) WHERE parent_id IS NULL;
--- Children in their order; and for the reference to the parent, which has no workspace.
+-- The first index has the children of a block in their order. The second is for the foreign key parent_id.
 CREATE INDEX block_by_workspace ON block (workspace, parent_id, order_index, id);
 CREATE INDEX block_by_parent ON block (parent_id);
 
@@ -137,13 +137,13 @@ CREATE TABLE data_sink (
     updated_at      INTEGER NOT NULL,
     created_by      TEXT NOT NULL,
     updated_by      TEXT NOT NULL,
-    -- NULL: the sink exists. Else it is deleted: no request finds it, its id is free, and its entries up to this number are
-    -- removed already. The rest is removed in steps.
+    -- NULL: the sink exists. Otherwise it is deleted: no request finds it, and its id is free. Its entries up to this number
+    -- are already removed; the remaining entries are removed in steps.
     removed_to      INTEGER,
     -- How many changes of each entry are kept, and for how many days. NULL: the default of the service; 0 changes: no history.
     history_changes INTEGER,
     history_days    INTEGER,
-    -- The instant from which every change of the sink is known; NULL: none is recorded. Rows up to history_after do not count.
+    -- The time from which every change of the sink is recorded; NULL: no history. Rows up to history_after are ignored.
     history_from    INTEGER,
     history_after   INTEGER NOT NULL DEFAULT 0,
     -- 1: writes without an origin do not change entries that were written with one.
@@ -169,19 +169,19 @@ CREATE TABLE data_sink_entry (
     updated_at  INTEGER NOT NULL,
     created_by  TEXT NOT NULL,
     updated_by  TEXT NOT NULL,
-    -- Of the last write: entry_origin.number << 32 | row. Negative: that write had none, and the last one that had one had this.
-    -- NULL: no write had one.
+    -- The origin of the last write: entry_origin.number << 32 | row. Negative: the last write had no origin, and this is the
+    -- last origin before it. NULL: no write had an origin.
     origin      INTEGER
 );
 CREATE UNIQUE INDEX data_sink_entry_by_key ON data_sink_entry (sink, key);
 CREATE UNIQUE INDEX data_sink_entry_by_supplied_id ON data_sink_entry (id) WHERE id_supplied;
 -- A sink's entries in the order of their creation. SQLite appends the rowid, which is the number, to every index. Numbers
--- only grow and never change, so an insertion appends to the index, and an update does not touch it. It is an expression, so that
--- only statements with this expression use the index: for one that names a sink and a key, PostgreSQL considers both alike.
+-- only grow and never change, so an insertion appends to the index, and an update does not touch it. Only statements with the
+-- expression "sink + 0" use the index. With the plain column, PostgreSQL might also use it to find an entry by sink and key.
 CREATE INDEX data_sink_entry_by_sink ON data_sink_entry (sink + 0);
 
--- One row: the last number given to an entry, this database's own offset of the scrambling, and the last change for which older
--- changes of its entry were dropped.
+-- One row: the last number given to an entry, this database's random offset for scrambled numbers, and the last change for
+-- which older changes of the same entry were dropped.
 CREATE TABLE data_sink_entry_numbers (
     one               INTEGER PRIMARY KEY CHECK (one = 1),
     last_number       INTEGER NOT NULL,
@@ -190,17 +190,17 @@ CREATE TABLE data_sink_entry_numbers (
 );
 INSERT INTO data_sink_entry_numbers (one, last_number, scramble) VALUES (1, 0, random() & 0xffffffffffff);
 
--- Former values of entries. A row has the value before a change; the value after it is in the next row of the key, or in the
--- entry. Values are therefore stored once. No foreign key: the removal of a sink deletes its changes first, and a check for
+-- Former values of entries. A row has the value before a change. The value after the change is in the next row of the key, or
+-- in the entry, so each value is stored once. No foreign key: the removal of a sink deletes its changes first, and a check for
 -- each row would slow bulk writes.
 CREATE TABLE entry_change (
-    number        INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused, because data_sink.history_after names one
+    number        INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused, because data_sink.history_after is such a number
     sink          INTEGER NOT NULL,
     key           TEXT NOT NULL,
     at            INTEGER NOT NULL,                    -- never decreases for a key
     old_value     TEXT,
     old_data_type TEXT,                                -- NULL: the key had no entry
-    known_from    INTEGER,                             -- of the oldest row, after older ones were dropped: old_value was set then
+    known_from    INTEGER,                             -- if older rows of the key were dropped: when old_value was set
     actor         TEXT NOT NULL,
     key_id        TEXT NOT NULL,
     client_id     TEXT NOT NULL,
@@ -212,14 +212,14 @@ CREATE INDEX entry_change_by_key ON entry_change (sink, key, at);
 CREATE INDEX entry_change_by_time ON entry_change (sink, at);
 CREATE INDEX entry_change_cut ON entry_change (sink, known_from) WHERE known_from IS NOT NULL;
 
--- Origins of values, each stored once for a sink. Entries and changes name one together with a row. There is no index over these,
--- which would slow bulk writes: a job looks for origins that nothing names. It is per sink, because a write holds its sink.
+-- Origins of values, each stored once for each sink, because a write locks its sink. Entries and changes refer to an origin and
+-- a row. An index of these references would slow bulk writes, so a job searches for origins without references.
 CREATE TABLE entry_origin (
     number   INTEGER PRIMARY KEY AUTOINCREMENT,        -- never reused, because a reader may still have the number
     sink     INTEGER NOT NULL,
     digest   TEXT NOT NULL,                            -- of the texts
     source   TEXT NOT NULL,
-    file     TEXT NOT NULL,                            -- this and the following: empty if not given
+    file     TEXT NOT NULL,                            -- this and the next three columns: empty if not given
     run      TEXT NOT NULL,
     pipeline TEXT NOT NULL,
     link     TEXT NOT NULL,
@@ -239,7 +239,7 @@ CREATE TABLE writer (
 ) WITHOUT ROWID;
 CREATE INDEX writer_by_age ON writer (raised_at);
 
--- Which process may send as a writer. Times are milliseconds since 1970, by the clock of the database.
+-- Leases: which process may send as a writer. Times are milliseconds since 1970, by the clock of the database.
 CREATE TABLE writer_lease (
     writer    TEXT NOT NULL PRIMARY KEY,
     principal TEXT NOT NULL,
@@ -250,8 +250,8 @@ CREATE TABLE writer_lease (
 ) WITHOUT ROWID;
 CREATE INDEX writer_lease_by_principal ON writer_lease (principal, ends_at);
 
--- Responses kept for repeated requests (Idempotency-Key); numbered in order of time, so the oldest are the lowest.
-CREATE TABLE idempotent_answer (
+-- Responses for repeated requests (Idempotency-Key). Their numbers are in order of time: the oldest response has the lowest.
+CREATE TABLE idempotent_response (
     number      INTEGER PRIMARY KEY,
     slot        BLOB NOT NULL UNIQUE,       -- digest of API key, method, path and Idempotency-Key
     fingerprint BLOB NOT NULL,              -- digest of query and body
@@ -261,8 +261,8 @@ CREATE TABLE idempotent_answer (
     created_at  INTEGER NOT NULL
 );
 
--- The audit log: one row for a change; a bulk request is one. It contains no values and no secrets. Rows are only appended, and
--- dropped after their time. There is no foreign key, because the resource of a row may be deleted.
+-- The audit log: one row for each change; a bulk request is one change. It contains no values and no secrets. Rows are only
+-- appended, and dropped after their retention time. There is no foreign key, because the resource of a row may be deleted.
 CREATE TABLE audit_row (
     number         INTEGER PRIMARY KEY,
     at             INTEGER NOT NULL,
@@ -277,7 +277,7 @@ CREATE TABLE audit_row (
     workspace_id   TEXT NOT NULL,
     changed        TEXT NOT NULL,           -- a JSON list of members
     counts         TEXT NOT NULL,           -- a JSON object
-    origin         TEXT NOT NULL DEFAULT '' -- a phrase about where the values come from
+    origin         TEXT NOT NULL DEFAULT '' -- a phrase that names where the values come from
 );
 CREATE INDEX audit_row_by_workspace ON audit_row (workspace_id, at);
 CREATE INDEX audit_row_by_time ON audit_row (at);
@@ -303,21 +303,21 @@ CREATE TABLE webhook (
     updated_at        INTEGER NOT NULL,
     created_by        TEXT NOT NULL,
     updated_by        TEXT NOT NULL,
-    removed_to        INTEGER,                    -- as in data_sink; what is removed in steps are its deliveries
+    removed_to        INTEGER,                    -- as in data_sink, for the deliveries of a deleted webhook
     in_order          INTEGER NOT NULL DEFAULT 0, -- 1: one request at a time
     batch_entries     INTEGER NOT NULL DEFAULT 0  -- 1: events of several entries in a request
 );
 CREATE INDEX webhook_by_owner ON webhook (owner);
--- Every write reads it; it is nearly always empty.
+-- Every write reads this index; it is nearly always empty.
 CREATE INDEX webhook_enabled ON webhook (number) WHERE enabled = 1;
 CREATE INDEX webhook_deleted ON webhook (number) WHERE removed_to IS NOT NULL;
 
--- More than one secret only while rotations overlap. The newest has the highest number.
+-- A webhook has several secrets only while rotations overlap. The newest secret has the highest number.
 CREATE TABLE webhook_secret (
     number      INTEGER PRIMARY KEY,
     webhook     INTEGER NOT NULL REFERENCES webhook (number) ON DELETE CASCADE,
     secret      BLOB NOT NULL,                    -- sealed
-    valid_until INTEGER                           -- NULL: the one that records show
+    valid_until INTEGER                           -- NULL: the secret that records show
 );
 CREATE INDEX webhook_secret_by_webhook ON webhook_secret (webhook, number);
 
@@ -333,7 +333,7 @@ CREATE TABLE event_sequence (
     last_sequence INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Only events that a webhook gets are stored.
+-- Only events that at least one webhook gets are stored.
 CREATE TABLE event (
     number       INTEGER PRIMARY KEY,
     id           TEXT NOT NULL UNIQUE,
@@ -373,8 +373,8 @@ CREATE TABLE delivery (
     created_at  INTEGER NOT NULL,
     finished_at INTEGER
 );
--- The order matters: of two indexes that serve a statement alike, SQLite takes the one that was created last, and
--- delivery_by_webhook has every delivery of thirty days.
+-- The order matters: if two indexes are equally good for a statement, SQLite uses the index that was created last. The index
+-- delivery_by_webhook is first, because it has every delivery of thirty days.
 CREATE INDEX delivery_by_webhook ON delivery (webhook, number);
 CREATE INDEX delivery_by_event ON delivery (event);
 CREATE INDEX delivery_pending ON delivery (webhook, number) WHERE status = 'pending';
@@ -389,21 +389,21 @@ CREATE TABLE delivery_attempt (
     milliseconds INTEGER NOT NULL,
     status_code  INTEGER,                         -- NULL: no response
     error        TEXT,
-    answer       TEXT NOT NULL,                   -- the beginning of the response
+    response     TEXT NOT NULL,                   -- the beginning of the response
     PRIMARY KEY (delivery, ordinal)
 ) WITHOUT ROWID;
 
 -- Stored bytes, by their SHA-256 in 64 lower-case hexadecimal digits. A row is committed before its bytes are written, and deleted
--- before they are deleted; a name is never used again. Files, uploads and outputs refer to it.
+-- before its bytes are deleted. A name is never used again. Files, uploads and outputs refer to the rows.
 CREATE TABLE blob (
     sha256       TEXT NOT NULL PRIMARY KEY,
     name         TEXT NOT NULL,                  -- of the bytes in the folder or bucket
     size         INTEGER NOT NULL,
-    unused_since INTEGER                         -- announced then, or found without a reference then; NULL: in use
+    unused_since INTEGER                         -- when it was announced, or found without a reference; NULL: in use
 ) WITHOUT ROWID;
 CREATE INDEX blob_unused ON blob (unused_since) WHERE unused_since IS NOT NULL;
 
--- Names of bytes that are deleted from the folder or bucket; a row stays until they are.
+-- Names of bytes that must be deleted from the folder or bucket. A row is removed after its bytes are deleted.
 CREATE TABLE dropped_blob (
     name TEXT NOT NULL PRIMARY KEY
 ) WITHOUT ROWID;
@@ -428,14 +428,14 @@ CREATE TABLE cloud_file (
 );
 CREATE INDEX cloud_file_by_workspace ON cloud_file (workspace, created_at, id);
 CREATE INDEX cloud_file_deleted ON cloud_file (deleted_at) WHERE deleted_at IS NOT NULL;
--- Files that were announced and not uploaded.
+-- For files that were announced, but not uploaded.
 CREATE INDEX cloud_file_empty ON cloud_file (created_at) WHERE current_version = 0;
 
 CREATE TABLE cloud_version (
     number       INTEGER PRIMARY KEY,
     id           TEXT NOT NULL UNIQUE,
     file         INTEGER NOT NULL REFERENCES cloud_file (number) ON DELETE CASCADE,
-    ordinal      INTEGER NOT NULL,               -- 1, 2, 3 … of its file
+    ordinal      INTEGER NOT NULL,               -- 1, 2, 3 … in each file
     file_name    TEXT NOT NULL,
     content_type TEXT NOT NULL,
     sha256       TEXT NOT NULL REFERENCES blob (sha256),
@@ -460,7 +460,7 @@ CREATE TABLE cloud_upload (
     size            INTEGER,
     received_at     INTEGER,
     completed_at    INTEGER,
-    -- The API key that requested the link, and the digest of its secret: the link ends with that key or that secret of it.
+    -- The API key that requested the link, and the digest of its secret. The link ends when the key or this secret is invalid.
     key_id          TEXT NOT NULL DEFAULT '',
     secret          BLOB NOT NULL DEFAULT x''
 );

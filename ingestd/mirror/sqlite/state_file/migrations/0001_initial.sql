@@ -24,8 +24,8 @@ CREATE TABLE pipeline (
   name    TEXT NOT NULL UNIQUE,
   -- 1: the pipeline is configured.
   active  INTEGER NOT NULL DEFAULT 1,
-  -- The number of commits that changed an entry: the snapshot of a partition is reliable only if no other partition of the
-  -- pipeline has changed entries since.
+  -- The number of commits that changed an entry. The snapshot of a partition is reliable only while no other partition of the
+  -- pipeline changes an entry.
   changes INTEGER NOT NULL DEFAULT 0,
   -- Digest of the source and the sink of the pipeline, which identifies a renamed pipeline.
   source  TEXT,
@@ -33,7 +33,7 @@ CREATE TABLE pipeline (
   whole   INTEGER NOT NULL DEFAULT 0,
   -- When the first complete pass after the adoption of the sink began; NULL: there was none.
   read_at REAL,
-  -- When and by whom the pipeline was paused; NULL: it is not paused. Its segments are not claimed meanwhile.
+  -- When and by whom the pipeline was paused; NULL: it is not paused. The segments of a paused pipeline are not claimed.
   paused_at REAL,
   paused_by TEXT
 );
@@ -47,8 +47,8 @@ CREATE TABLE partition (
   digest          TEXT NOT NULL,
   -- JSON.
   cursor          TEXT,
-  -- `pipeline.changes` through which the row hashes in `snapshot` show what differs. Negative: they never do; -2: the source has
-  -- other content since.
+  -- The last value of `pipeline.changes` for which the row hashes in `snapshot` are valid. Negative: they are not valid; -2: the
+  -- source has had other content since.
   valid_through   INTEGER NOT NULL DEFAULT -1,
   repeats         INTEGER NOT NULL DEFAULT 0,
   -- 1: the partition was read to its end, and its connector has not been notified yet.
@@ -71,11 +71,11 @@ CREATE TABLE partition (
   small           INTEGER NOT NULL DEFAULT 0,
   -- 0: the partition is never read from its start again. A retry maps the records that are stored with their rejections.
   replayable      INTEGER NOT NULL DEFAULT 1,
-  -- The highest row number that an incremental partition has read: a reading from the start that ends before it misses rows.
+  -- The highest row number that an incremental partition has read. A reading from the start that ends earlier misses rows.
   last_row        INTEGER NOT NULL DEFAULT 0,
-  -- JSON: the guard of a reading before the first adoption of the sink, which compares it; NULL: there is nothing to compare.
+  -- JSON: the guard for the comparison of a reading at the first adoption of the sink; NULL: there is nothing to compare.
   first_guard     TEXT,
-  -- When the source named the partition first, and when the connector was last notified that all of it is delivered or rejected.
+  -- When the source first named the partition, and when the connector was last notified that all entries are acknowledged.
   seen_at         REAL,
   acknowledged_at REAL,
   UNIQUE (pipeline, name)
@@ -124,7 +124,7 @@ CREATE INDEX run_by_content ON run (json_extract(facts, '$."file.sha256"'));
 CREATE INDEX run_open ON run (partition) WHERE ended IS NULL;
 CREATE INDEX run_idle ON run (partition, id)
   WHERE created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0 AND valueless = 0;
--- The runs with a notice, so that the status finds those of all partitions and reads no other run.
+-- Runs with a notice, so that the status finds the notices of all partitions without reading other runs.
 CREATE INDEX run_noticed ON run (partition) WHERE json_extract(facts, '$."file.notice"') IS NOT NULL;
 
 -- The id of the run at which the next pruning is due.
@@ -144,7 +144,7 @@ CREATE TABLE held_run (
   since     REAL NOT NULL,
   -- JSON list.
   reasons   TEXT NOT NULL,
-  -- That of the mapping.
+  -- Digest of the mapping.
   digest    TEXT NOT NULL,
   -- Digest of the row hashes; empty: a partial reading.
   content   TEXT NOT NULL,
@@ -154,7 +154,7 @@ CREATE TABLE held_run (
   whole     INTEGER NOT NULL,
   partial   INTEGER NOT NULL,
   remapped  INTEGER NOT NULL,
-  -- As in the run.
+  -- As in `RunState`, also `retries`.
   mapped    INTEGER NOT NULL,
   retries   INTEGER NOT NULL,
   -- `pipeline.changes` at the hold.
@@ -162,19 +162,19 @@ CREATE TABLE held_run (
   created   INTEGER NOT NULL,
   updated   INTEGER NOT NULL,
   removed   INTEGER NOT NULL,
-  -- 1: a person rolled it back, so the same content is not delivered again, whatever the guard says.
+  -- 1: a person rolled the run back, so the same content is not delivered again, even if the guard would permit it.
   rolled_back INTEGER NOT NULL DEFAULT 0
 );
 
--- The rollback that is being written. A crash or a full disk leaves it for the next start, the next rollback or the next decision
--- about a held run.
+-- The rollback that is being written. After a crash or a full disk, the next start, the next rollback or the next decision about a
+-- held run completes it.
 CREATE TABLE rollback (
   id          INTEGER PRIMARY KEY CHECK (id = 1),
   -- JSON list.
   runs        TEXT NOT NULL,
-  -- JSON list of pairs: the id and the name of each.
+  -- JSON list of pairs: the id and the name of each sink.
   sinks       TEXT NOT NULL,
-  -- 1: no former value since the first of the runs was deleted.
+  -- 1: no former value that ended since the first of the runs was deleted.
   is_complete INTEGER NOT NULL
 );
 
@@ -186,7 +186,7 @@ CREATE TABLE held_snapshot (
   PRIMARY KEY (run, piece)
 ) WITHOUT ROWID;
 
--- Pending entries of one sink and one kind, at most one request. An acknowledged segment is deleted.
+-- Pending entries of one sink and one kind, for at most one request. An acknowledged segment is deleted.
 CREATE TABLE segment (
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
   sink      INTEGER NOT NULL REFERENCES sink (id),
@@ -200,9 +200,9 @@ CREATE TABLE segment (
   over      TEXT NOT NULL DEFAULT '[]',
   -- All `items`, encoded for the request.
   body      BLOB NOT NULL,
-  -- When the segment was created, which is the age of what waits for delivery.
+  -- When the segment was created, for the age of the oldest pending entry.
   queued_at REAL NOT NULL DEFAULT 0,
-  -- The run that gave the values; 0: none. `row_steps`: JSON list, the row of the first item and each difference; empty: no rows.
+  -- The run that gave the values; 0: none. `row_steps`: JSON list of the first item's row and the differences; empty: no rows.
   run       INTEGER NOT NULL,
   row_steps BLOB NOT NULL
 );
@@ -218,7 +218,7 @@ CREATE TRIGGER segment_gone AFTER DELETE ON segment BEGIN
   UPDATE sink SET pending = pending - OLD.live WHERE id = OLD.sink;
 END;
 
--- A sink as its delivery sees it: `pending` is without the entries of paused pipelines.
+-- A sink for its delivery: `pending` does not count the entries of paused pipelines.
 CREATE VIEW lane AS
 SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pending - (
   SELECT coalesce(sum(segment.live), 0)
@@ -235,7 +235,7 @@ CREATE TABLE delivered (
   status    INTEGER
 );
 
--- A partition named a value that is already pending for another partition: it is acknowledged only after that segment.
+-- A partition named a value that is already pending for another partition. It is acknowledged only after that segment.
 CREATE TABLE wait (
   partition INTEGER NOT NULL REFERENCES partition (id),
   segment   INTEGER NOT NULL,
@@ -261,17 +261,17 @@ CREATE TABLE entry (
   position  BLOB,
   -- The value of the last reading, if it was not sent because it is within the dead-band; NULL: it is `value`.
   last_read TEXT,
-  -- The run that gave the value, if a later one named the same value again; NULL: `run`.
+  -- The run that gave the value, if a later run named the same value again; NULL: `run`.
   value_run INTEGER,
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
--- With the value, so that SQLite counts these entries in the index alone.
+-- The index has the value, so that SQLite counts these entries without reading the table.
 CREATE INDEX entry_last_read ON entry (partition, last_read) WHERE last_read IS NOT NULL;
 -- For partial readings of databases. Only keys of databases are text; row numbers of files are not in the index.
 CREATE INDEX entry_by_position ON entry (partition, position) WHERE typeof(position) = 'text';
 
--- Keys that more than one partition names. `entry` has the value of one partition, and here are those of the other partitions: what the
--- entry becomes if its partition no longer names it. The columns are those of `entry`.
+-- Keys that more than one partition names. `entry` has the value of one partition, and this table has the values of the other partitions.
+-- If the owner of an entry no longer names it, it gets one of these values. The columns are as in `entry`.
 CREATE TABLE also_named (
   sink      INTEGER NOT NULL,
   key       TEXT NOT NULL,
@@ -285,7 +285,7 @@ CREATE TABLE also_named (
 ) WITHOUT ROWID;
 CREATE INDEX also_named_by_partition ON also_named (partition, position);
 
--- Entries of a reading in which records repeat keys: the last one is known only at the end.
+-- Entries of a reading that are written at its end, for the guard or because the last record of a repeated key is known then.
 CREATE TABLE staging (
   run       INTEGER NOT NULL,
   key       TEXT NOT NULL,
@@ -297,8 +297,7 @@ CREATE TABLE staging (
   PRIMARY KEY (run, key)
 ) WITHOUT ROWID;
 
--- Former values of entries, for `ingestd trace` and `ingestd rollback`. `partition`, `run`, `position` and `value_run` are those of
--- `entry`.
+-- Former values of entries, for `ingestd trace` and `ingestd rollback`. `partition`, `run`, `position`, `value_run`: as in `entry`.
 CREATE TABLE former (
   id           INTEGER PRIMARY KEY,
   sink         INTEGER NOT NULL,
@@ -312,15 +311,15 @@ CREATE TABLE former (
   -- delivered, rejected by the service, sent (the response was not known), pending or found.
   delivery     TEXT NOT NULL,
   delivered_at REAL,
-  -- The entry had this value before.
+  -- The entry had the value until this time.
   ended_at     REAL NOT NULL,
-  -- The run that ended it; 0: none. It may be a value of the service that the first delivery of an entry overwrote.
+  -- The run that ended the value; 0: none. A first delivery may have ended a value of the service.
   ended_by     INTEGER NOT NULL,
   -- replaced, removed, approved (replaced by an approved run), adopted (the service's content is valid), overwritten (found by
   -- a drift check or an adoption) or rolled_back.
   ending       TEXT NOT NULL,
   value_run    INTEGER,
-  -- 1: a rollback undid the change that ended it, so it is no predecessor of the present value.
+  -- 1: a rollback undid the change that ended the value, so it is no predecessor of the present value.
   undone       INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX former_by_key ON former (sink, key);
@@ -338,7 +337,7 @@ CREATE TABLE rejected (
   key       TEXT,
   value     TEXT,
   data_type TEXT,
-  -- 1: the entry was to be removed.
+  -- 1: the service refused to remove the entry.
   removed   INTEGER NOT NULL DEFAULT 0,
   position  BLOB,
   row_hash  INTEGER,
@@ -346,7 +345,7 @@ CREATE TABLE rejected (
   reason    TEXT NOT NULL,
   status    INTEGER,
   record    TEXT NOT NULL DEFAULT '{}',
-  -- The first rejection, the last one, and their number.
+  -- The times of the first and the last rejection, and the number of rejections.
   at        REAL NOT NULL,
   last_at   REAL NOT NULL,
   times     INTEGER NOT NULL DEFAULT 1,
@@ -359,7 +358,7 @@ CREATE INDEX rejected_by_age ON rejected (last_at);
 -- Rejected partitions, and rejected records with a retry. Both are few among the rejections of a partition.
 CREATE INDEX rejected_whole ON rejected (partition) WHERE subject = 'partition';
 CREATE INDEX rejected_retried ON rejected (partition, retried) WHERE retried IS NOT NULL;
--- As `entry_by_position`.
+-- For partial readings, like `entry_by_position`.
 CREATE INDEX rejected_by_position ON rejected (partition, position) WHERE typeof(position) = 'text';
 
 -- Permanent refusals of an entry, in the words of the service. They remain over retries, until the value of the entry changes.
@@ -406,10 +405,10 @@ CREATE TABLE attempt (
 );
 CREATE INDEX attempt_by_sink ON attempt (sink, id);
 
--- The blocker of each sink, for `ingestd status`, also while the daemon does not run. `standing`: the status of the lane.
-CREATE TABLE trouble (
+-- The blocker of each sink, for `ingestd status`, also while the daemon does not run. `status`: the status of the lane.
+CREATE TABLE blocker (
   sink     INTEGER PRIMARY KEY,
-  standing TEXT NOT NULL,
+  status   TEXT NOT NULL,
   sentence TEXT NOT NULL,
   since    REAL NOT NULL,
   until    REAL NOT NULL
@@ -445,24 +444,24 @@ CREATE TABLE drift (
   key         TEXT NOT NULL,
   what        TEXT NOT NULL,
   partition   INTEGER NOT NULL,
-  -- That of the compared entry; a different one shows that the entry was written since.
+  -- The segment of the compared entry. If the entry now has another segment, it was written since.
   segment     INTEGER NOT NULL,
   wanted      TEXT,
   wanted_type TEXT NOT NULL,
   found       TEXT,
   found_type  TEXT,
-  -- Who changed the entry in the service, and when, as the service says; empty and NULL: it does not.
+  -- The account that changed the entry in the service, and the time, as the service reports; empty and NULL: not reported.
   changed_by  TEXT NOT NULL DEFAULT '',
   changed_at  REAL,
   since       REAL NOT NULL,
-  -- The time of the last check that found it.
+  -- The time of the last check that found the difference.
   checked     REAL NOT NULL,
   -- The reaction to the finding.
-  answer      TEXT NOT NULL DEFAULT '',
+  reaction    TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
 
-CREATE INDEX drift_open ON drift (sink) WHERE answer = ''; -- codespell:ignore answer
+CREATE INDEX drift_open ON drift (sink) WHERE reaction = '';
 
 -- Keys that the daemon removed during a drift check of their sink: the check may still have read them.
 CREATE TABLE gone (
@@ -484,6 +483,6 @@ CREATE TABLE doubt (
   reason        TEXT NOT NULL,
   -- Changes in the service after this time are newer than pending entries of sources that can't be read again; NULL: not known.
   changed_since REAL,
-  -- The newest segment of the restored file. Later ones have what sources named since, which is newer than the service's values.
+  -- The newest segment of the restored file. Later segments have newer values than the service, because sources named them since.
   newest_segment INTEGER
 );

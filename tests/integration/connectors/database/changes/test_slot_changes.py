@@ -352,7 +352,7 @@ def test_a_slot_that_is_far_behind_is_skipped_and_the_table_is_read_whole(scene:
     client.do("BEGIN")
     client.do("UPDATE p SET v = 'l' WHERE id = 3")
     assert table.poll() == 4
-    assert "more than slot_bytes. If that much is unread, it is skipped" in method(table)
+    assert "more than slot_bytes. If so much is unread, the log is skipped" in method(table)
     assert table.entries() == entries(_1="b", _3="a", _4="a", _5="a")
     assert table.poll() == 4  # a transaction of that time is still open
     client.do("COMMIT")
