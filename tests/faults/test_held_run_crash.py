@@ -63,7 +63,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("run_finisher", "run_effect", "intake_store", "undo_plan"):
+    for module in ("run_finisher", "absent_entries", "run_effect", "intake_store", "undo_plan"):
         monkeypatch.setattr(f"ingestd.mirror.sqlite.runs.{module}.PAGE", 2)
 
 

@@ -31,6 +31,7 @@ def test_records_that_come_back_after_a_crash_are_rejected_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.runs.run_finisher.PAGE", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.runs.absent_entries.PAGE", 1)
     template = tmp_path / "template.db"
     script = Script(deletes="remove")
     script.write("p", GOOD + BAD)

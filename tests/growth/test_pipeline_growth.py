@@ -297,6 +297,7 @@ async def test_four_times_the_data_causes_at_most_4_6_times_the_work(
     monkeypatch.setattr("ingestd.mirror.sqlite.entries.segments.ITEMS", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.runs.intake_store.PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.runs.run_finisher.PAGE", case.piece)
+    monkeypatch.setattr("ingestd.mirror.sqlite.runs.absent_entries.PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.runs.acknowledgement._PARTITIONS", FILES // 2)
     monkeypatch.setattr("ingestd.mirror.sqlite.runs.run_finisher.RUNS_APART", FILES // 16)
     monkeypatch.setattr("ingestd.mirror.sqlite.entries.snapshots.KEPT", FILES // 8)

@@ -21,7 +21,7 @@ from ingestd.mirror.port import HeldRun
 from ingestd.mirror.reports import PipelinePause
 from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.entries.entry_writer import compare_with_known, known_entries
+from ingestd.mirror.sqlite.entries.known_entries import compare_with_known, known_entries
 from ingestd.mirror.sqlite.entries.segments import keys_of
 from ingestd.mirror.sqlite.entries.snapshots import load_held_snapshot
 from ingestd.mirror.sqlite.rows import from_row

@@ -19,7 +19,8 @@ from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite.drift.comparison import Comparison
 from ingestd.mirror.sqlite.entries.adoption import PendingFound, follow_service, keep_as_delivered, queue_again
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, Removed, remove_entries, write_rows
+from ingestd.mirror.sqlite.entries.entry_rows import write_rows
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, Removed, remove_entries
 from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
 from ingestd.mirror.sqlite.entries.ownership import unexplained_of
 from ingestd.mirror.sqlite.entries.segments import queue

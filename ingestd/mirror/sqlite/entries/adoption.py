@@ -12,8 +12,10 @@ import polars as pl
 
 from ingestd.mirror.port import Kind
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, known_entries, write_rows
+from ingestd.mirror.sqlite.entries.entry_rows import write_rows
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED
 from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
+from ingestd.mirror.sqlite.entries.known_entries import known_entries
 from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, leave, queue
 from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.sql import SQL

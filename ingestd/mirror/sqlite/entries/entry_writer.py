@@ -6,16 +6,17 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, groupby, islice, repeat
+from itertools import groupby, repeat
 
 import msgspec
 import polars as pl
 from msgspec.structs import replace
 
-from ingestd.core.deadband import is_within_band
 from ingestd.mirror.port import Kind
 from ingestd.mirror.reports import Ending
+from ingestd.mirror.sqlite.entries.entry_rows import ROW_COLUMNS, write_rows
 from ingestd.mirror.sqlite.entries.former_values import keep_former
+from ingestd.mirror.sqlite.entries.known_entries import compare_with_known, find_kept, known_entries
 from ingestd.mirror.sqlite.entries.ownership import explaining_partitions
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.entries.segments import leave, queue
@@ -32,30 +33,6 @@ from ingestd.mirror.sqlite.entries.shared_keys import (
 )
 from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.sql import SQL
-
-_KNOWN = {
-    "key": str,
-    "old_value": str,
-    "old_type": str,
-    "segment": int,
-    "removed": int,
-    "partition": int,
-    "old_run": int,
-    "old_hash": int,
-    "old_position": str,
-    "kind": str,
-    "last_read": str,
-}
-
-_NAME = ("key", "value", "data_type", "row_hash", "position")
-
-_ROWS = 100
-"""Number of rows in one statement; according to measurements, more rows are not faster (decision record 0026)."""
-
-_ROW = "(?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)"
-_INSERT, _WRITE = (
-    (SQL[name], SQL[name].replace(_ROW, ", ".join([_ROW] * _ROWS))) for name in ("entries_insert", "entries_write")
-)
 
 ADOPTED = 0
 """The partition of entries that were found in the service and that no source has named yet."""
@@ -190,51 +167,6 @@ def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
     )
 
 
-def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int) -> pl.DataFrame:
-    """Return those of ``entries`` that have no value, and that the mirror has from another record of the partition.
-
-    The result has the columns of ``_KNOWN`` and ``moves``: positions are keys, and the other record has another position.
-    """
-    named = entries.filter(pl.col("value").is_null())
-    known = known_entries(connection, sink, named["key"].to_list())
-    has_keys = named["position"].dtype == pl.String  # and not row numbers
-    moves = pl.col("old_position").ne_missing(pl.col("position")) if has_keys else pl.lit(value=False)
-    joined = named.join(known, on="key", how="inner").with_columns(moves.alias("moves"))
-    own = (pl.col("partition") == partition) & (pl.col("removed") == 0)
-    return joined.filter(own & ((pl.col("old_hash") != pl.col("row_hash")) | pl.col("moves")))
-
-
-def compare_with_known(connection: sqlite3.Connection, sink: int, joined: pl.DataFrame) -> pl.DataFrame:
-    """Return entries, joined with `known_entries`, with two more columns.
-
-    ``equal``: the entry need not be sent. ``within``: the value of the entry, if it differs from the mirror's value but is
-    within the dead-band; else null.
-    """
-    exists = (pl.col("partition").is_not_null() & (pl.col("removed") == 0)).fill_null(value=False)
-    alike = (exists & (pl.col("old_type") == pl.col("data_type"))).fill_null(value=False)
-    equal = (alike & (pl.col("old_value") == pl.col("value"))).fill_null(value=False)
-    joined = joined.with_columns(equal.alias("equal"), pl.lit(None, dtype=pl.String).alias("within"))
-    if "deadband" not in joined.columns:
-        return joined
-    near = {
-        key: value
-        for key, value, sent, band in joined.filter(alike & ~pl.col("equal") & pl.col("deadband").is_not_null())
-        .select("key", "value", "old_value", "deadband")
-        .iter_rows()
-        if sent is not None and value is not None and is_within_band(sent, value, band)
-    }
-    if near and connection.execute(SQL["rejected_any_entry"], (sink,)).fetchone():
-        # The service does not have the mirror's value of an entry that it rejected.
-        for (key,) in connection.execute(SQL["rejected_entries_of_keys"], (sink, json.dumps(list(near)))):
-            near.pop(key, None)
-    if not near:
-        return joined
-    within = pl.col("key").replace_strict(near, default=None, return_dtype=pl.String)
-    return joined.with_columns(within.alias("within")).with_columns(
-        (pl.col("equal") | pl.col("within").is_not_null()).alias("equal")
-    )
-
-
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
     """The number of entries with a pending removal, and of entries that got the value of another partition."""
 
@@ -352,41 +284,9 @@ def _known(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> 
     return known if known.height else None
 
 
-def known_entries(connection: sqlite3.Connection, sink: int, keys: list[str]) -> pl.DataFrame:
-    """Return the mirror's rows of some keys, with the columns of ``_KNOWN``; ``kind`` is null if nothing is pending."""
-    rows = connection.execute(SQL["entries_of_keys"], (json.dumps(keys), sink)).fetchall()
-    return pl.DataFrame(rows, schema=_KNOWN, orient="row")
-
-
 def _pending_segments(known: pl.DataFrame) -> set[int]:
     kinds, segments = known["kind"].to_list(), known["segment"].to_list()
     return {segment for segment, kind in zip(segments, kinds, strict=True) if kind is not None}
-
-
-def write_rows(
-    connection: sqlite3.Connection,
-    entries: pl.DataFrame,
-    *,
-    sink: int,
-    segment: int,
-    removed: bool,
-    partition: int,
-    run: int,
-    is_new: bool = False,
-) -> None:
-    """Insert or replace rows: key, value, data_type, row_hash (Int64), position. ``is_new``: insert only.
-
-    Raises:
-        sqlite3.IntegrityError: a key that should be new has a row.
-    """
-    columns = [entries[name].to_list() for name in _NAME]
-    fixed = (sink, segment, int(removed), partition, run)
-    one, many = _INSERT if is_new else _WRITE
-    whole = entries.height - entries.height % _ROWS
-    values = chain.from_iterable(zip(*columns, strict=False))
-    for _ in range(0, whole, _ROWS):
-        connection.execute(many, [*fixed, *islice(values, _ROWS * len(columns))])
-    connection.executemany(one, [fixed + row for row in zip(*(column[whole:] for column in columns), strict=False)])
 
 
 class _Owners(msgspec.Struct, frozen=True, kw_only=True):
@@ -435,7 +335,7 @@ def _share(target: WriteTarget, owners: _Owners, same: pl.DataFrame, changed: pl
         keep_names(connection, sink, kept)
     if owned := [*kept, *same.filter(left)["key"], *changed.filter(left)["key"]]:
         drop_names(connection, sink, partition, owned)
-    added = pl.concat([one.select(_NAME) for one in (owners.theirs, same.filter(named))])
+    added = pl.concat([one.select(ROW_COLUMNS) for one in (owners.theirs, same.filter(named))])
     return add_names(connection, added, sink=sink, partition=partition, run=target.run)
 
 

@@ -17,7 +17,7 @@ import polars as pl
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.adoption import queue_again
-from ingestd.mirror.sqlite.entries.entry_writer import write_rows
+from ingestd.mirror.sqlite.entries.entry_rows import write_rows
 from ingestd.mirror.sqlite.entries.segments import queue
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot, store_snapshot
 from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected

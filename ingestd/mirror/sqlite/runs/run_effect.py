@@ -14,8 +14,8 @@ from ingestd.core.guard import EXAMPLES, Example, Guard, RunEffect, may_hold
 from ingestd.core.unit_factors import as_numbers, find_near_factors
 from ingestd.mirror.port import Removal
 from ingestd.mirror.row_hashes import RowHashes
-from ingestd.mirror.sqlite.entries.entry_writer import compare_with_known, find_kept, known_entries
 from ingestd.mirror.sqlite.entries.frames import read_frames
+from ingestd.mirror.sqlite.entries.known_entries import compare_with_known, find_kept, known_entries
 from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
