@@ -25,10 +25,7 @@ BURST_SECONDS = 0.1
 
 @dataclass(slots=True)
 class Behaviour:
-    """When the server accepts a write, and how late it responds.
-
-    ``accepted`` and ``refused``: the times of these writes on the machine's monotonic clock.
-    """
+    """When the server accepts a write and how late it responds. ``accepted`` and ``refused``: times of the monotonic clock."""
 
     knee: int = 0
     seconds: float = 0.0

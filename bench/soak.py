@@ -329,7 +329,7 @@ def _cpu_seconds(processes: Mapping[str, Running]) -> float:
 )
 @click.option("--files", default=10_000, show_default=True, type=click.IntRange(1), help="Files in all folders.")
 @click.option(
-    "--share", default=0.3, show_default=True, type=click.FloatRange(0.01), help="Part of a processor, for both programs."
+    "--share", default=0.3, show_default=True, type=click.FloatRange(0.01), help="Processor share of both programs."
 )
 @click.option(
     "--folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="An empty folder; it is kept."
