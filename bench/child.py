@@ -34,9 +34,8 @@ class ChildFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of a command. ``seconds``: from exec to the end, including start-up and imports.
-
-    ``written_mib``: what the kernel had to write to disks. ``started``: a time of the machine's monotonic clock.
+    """The cost of a command. ``seconds``: from exec to the end, with start-up and imports; ``started``: by the monotonic clock.
+    ``written_mib``: what the kernel had to write to disks.
     """
 
     seconds: float

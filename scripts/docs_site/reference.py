@@ -194,8 +194,7 @@ def _metrics() -> Iterator[str]:
 def _events() -> Iterator[str]:
     yield "# Events of the log"
     yield ""
-    yield "Each line of the log is an event with a stable name and typed fields. [The log](../operations.md#the-log) shows"
-    yield "commands that select events."
+    yield "A line of the log is an event with a stable name and typed fields. [Commands](../operations.md#the-log) select events."
     for module in _modules(ingestd.telemetry.catalogue):
         kinds = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__]
         yield from ("", f"## {module.__name__.rpartition('.')[2]}")
