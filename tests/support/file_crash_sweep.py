@@ -5,7 +5,8 @@ sweep, in new sub-folders, a forked child is killed by its audit hook before its
 repeats the work without interruption. The sweep ends when no child is killed. The parent only reads the folders, because a fork
 does not copy the threads of polars. It prints a line of JSON for each sweep: the content of the folders in each run.
 
-``HOW``: ``archive`` or ``delete``: the file alone; ``with-receipt``: archive it with receipt and rejected rows; ``unreadable``.
+HOW: ``archive`` or ``delete`` the file; ``with-receipt``: archive it with receipt and rejected rows; ``unreadable``: move it to
+the folder of failed files.
 """
 
 from __future__ import annotations
