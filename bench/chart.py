@@ -25,7 +25,7 @@ _STYLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Panel:
-    """A bar chart within the picture. ``bars``: (name, value); bars whose name begins with "ingestd" have our color."""
+    """A bar chart within the picture. ``bars``: (name, value); names that begin with "ingestd" have our colour."""
 
     title: str
     note: str

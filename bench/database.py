@@ -128,7 +128,7 @@ def source_of(url: str) -> dict[str, str]:
 
 
 def wrong_values(sampled: Sequence[tuple[str, Any]]) -> list[str]:
-    """Return the keys of delivered entries whose revision differs from the row's."""
+    """Return the keys of delivered entries with another revision than their row."""
     return [key for key, value in sampled if str(value).split()[1] != str(int(key[1:]) % 50)]
 
 

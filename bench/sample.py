@@ -62,7 +62,7 @@ def entries(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def wrong_values(sampled: Collection[tuple[str, str | None]], rows: int) -> list[str]:
-    """Return the keys of received entries whose value differs from the file's."""
+    """Return the keys of received entries with another value than in the file."""
     numbers = pl.Series([int(key[1:9]) for key, _ in sampled], dtype=pl.Int64)
     if numbers.is_empty():
         return []

@@ -1,7 +1,7 @@
 """Writes to the service: single entries on 64 connections, and 5 000 entries a request, compared with the bare database.
 
-Each figure is measured with a new service, an empty database and new keys. `bench.load` creates the load in a separate process,
-whose share of a processor is shown.
+Each figure is measured with a new service, an empty database and new keys. `bench.load` creates the load in a separate process.
+The table shows the share of a processor that this process uses.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class BootedSystem:
                 return event
 
     def wait_for_text(self, unit: str, pattern: str, *, seconds: float = DEADLINE_SECONDS) -> Event:
-        """Return the next entry of the journal from or about a unit whose text matches a regular expression."""
+        """Return the next journal entry from or about a unit with a text that matches a regular expression."""
         return self.wait_for(
             lambda event: (
                 unit in (event.get("UNIT"), event.get("_SYSTEMD_UNIT"))

@@ -73,7 +73,7 @@ def prepare(root: Path) -> None:
     trusted = ssl.get_default_verify_paths().cafile
     if trusted is not None:  # this machine's network may have its own certificate authority
         shutil.copy(trusted, root / "etc/ssl/certs/ca-certificates.crt")
-    # A mirror may serve an old snapshot of a release, whose validity has ended.
+    # A mirror may serve an old snapshot of a release that is no longer valid.
     (root / "etc/apt/apt.conf.d/mirror").write_text('Acquire::Check-Valid-Until "false";\n', encoding="ascii")
     policy = root / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")

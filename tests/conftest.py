@@ -33,7 +33,7 @@ settings.register_profile(
 settings.load_profile("shared")
 # Commands print local times, and the documentation shows UTC.
 os.environ["TZ"] = "UTC"
-# Clients trust only one authority, whose key was deleted. Loading the system's authorities takes longer than most requests.
+# Clients trust only one authority (its key was deleted). Loading the system's authorities takes longer than most requests.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "authority.pem")
 
 
@@ -80,13 +80,13 @@ def _no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known_pattern", None)
 
 
-# The folders whose files may take more than half a minute.
+# Folders with test files that may take more than half a minute.
 FIRST = ("model", "simulation", "faults", "process", "campaign", "browser", "growth", "property", "packaging")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the folders of long tests first. A long file at the end would keep one process busy while the others wait."""
+    """Run the folders of long tests first. A long file at the end would keep one process busy while all other processes wait."""
     items.sort(key=lambda item: item.nodeid.split("/")[1] not in FIRST)
 
 

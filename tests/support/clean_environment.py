@@ -73,7 +73,7 @@ def run(command: list[str], *, cwd: Path | None = None, check: bool = True) -> s
 def _link(found: Distribution, site_packages: Path) -> None:
     for file in found.files or ():
         if ".." in file.parts:
-            continue  # a program in bin/, whose interpreter is that of the other environment
+            continue  # a program in bin/ uses the interpreter of the other environment
         source, target = Path(str(found.locate_file(file))), site_packages / file
         if not source.is_file():
             continue

@@ -98,7 +98,7 @@ def ods(table: str) -> bytes:
 
 
 def png_header(width: int, height: int) -> bytes:
-    """Return a PNG whose header declares a size that the data does not have."""
+    """Return a PNG with less data than the size in its header requires."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -214,7 +214,7 @@ class CrashScenario:
             last = {drop.name: drop.bad for drop in drops}
             assert (status.pending(), status.rejected()) == (0, sum(last.values()))
             for key in changes:
-                # After a crash, a second reading adds former values of repeated keys, so other values may lie between these.
+                # After a crash, a second reading adds former values of repeated keys, so other values may be between these.
                 found = iter([one.value for one in reversed(status.former_values(key))])
                 assert all(value in found for value in former[key]), f"a former value of {key} is missing"
         finally:

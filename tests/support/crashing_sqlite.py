@@ -67,7 +67,7 @@ class CrashPoint:
 
 
 class CrashingConnection(sqlite3.Connection):
-    """A connection whose statements are counted by the class's ``crash_point``. `crashing` makes the class."""
+    """A connection that counts its statements with the class's ``crash_point``. `crashing` makes the class."""
 
     crash_point: CrashPoint
     opened: list[CrashingConnection]

@@ -221,7 +221,7 @@ class Manager:
     def wait_for(
         self, field: str, value: str | None = None, *, after: int = 0, seconds: float = DEADLINE_SECONDS
     ) -> dict[str, str]:
-        """Wait for the first message from ``messages[after]`` on with ``field`` (whose value contains ``value``); return it."""
+        """Wait for the first message from ``messages[after]`` on with ``field`` (and a value that contains ``value``)."""
         deadline = time.monotonic() + seconds
         seen = after
         while True:

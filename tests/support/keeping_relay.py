@@ -92,7 +92,7 @@ class KeepingRelay:
             return list(self._held_statuses)
 
     def late_statuses(self) -> list[int]:
-        """Wait for the responses to all requests whose clients have disconnected since the last call; return the statuses."""
+        """Wait for the responses to all requests of clients that disconnected since the last call; return the statuses."""
         with self._changed:
             assert self._changed.wait_for(lambda: 0 < self._abandoned <= len(self._late), DEADLINE_SECONDS)
             found, self._late, self._abandoned = self._late, [], 0

@@ -39,7 +39,7 @@ class Release:
 
 
 def later_release(folder: Path, *steps: str) -> Release:
-    """Write a release whose migrations end with ``steps``: each is the text of a migration file, for both databases."""
+    """Write a release with further migrations. ``steps``: the text of each migration file, for both databases."""
     package = folder / "workspaced"
     shutil.copytree(Path(workspaced.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for dialect in ("sqlite", "postgres"):

@@ -61,7 +61,7 @@ def connect(client: httpx.Client) -> socket.socket:
 
 
 def held_scene(folder: Path, url: str, listen: Mapping[str, Any]) -> Path:
-    """Write files and a configuration whose pipelines deliver, reject records, wait for files, hold a run or are away."""
+    """Write files, and a configuration with pipelines that deliver, reject records, wait for files, hold a run or are away."""
     for name in ("drop", "guarded", "hostile"):
         (folder / name).mkdir()
     (folder / "drop" / "masses.csv").write_text("part,mass\n1,0.10\n2,0.20\n,0.30\n")

@@ -93,7 +93,7 @@ class _Check:
 
 
 class MemoryMirror:
-    """A mirror whose intake is `desire`, for one pipeline. ``attempts`` and ``rejected_entries``: the reports of delivery."""
+    """A mirror with `desire` as the intake of one pipeline. ``attempts`` and ``rejected_entries``: the reports of delivery."""
 
     pipeline = "desires"
 

@@ -1,4 +1,4 @@
-"""Hosts in a network on this machine. A host is a network namespace whose cable can be unplugged, so that packets are lost."""
+"""Hosts in a network on this machine. A host is a network namespace. Its cable can be unplugged, so that packets are lost."""
 
 from __future__ import annotations
 

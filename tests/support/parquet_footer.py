@@ -14,7 +14,7 @@ CHUNKS, CHUNK_PATH, META, VALUES, COMPRESSED, DATA_OFFSET = 1, 1, 3, 5, 7, 9
 
 
 def edit_footer(data: bytes, edit: Callable[[Fields], object]) -> bytes:
-    """Return a Parquet file whose footer ``edit`` has changed."""
+    """Return a Parquet file after ``edit`` has changed its footer."""
     (length,) = struct.unpack("<I", data[-8:-4])
     start = len(data) - 8 - length
     footer = read_struct(data[start:])

@@ -1,4 +1,4 @@
-"""A format whose parser fails. The parser process imports it by name, as it imports real formats."""
+"""A format with a parser that fails. The parser process imports the format by name, like real formats."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ FILES = (
             "Origin",
         ),
     ),
-    # Penguins have no identifier, and some have no mass. So many rows have the same key, and some records have no key.
+    # Penguins have no identifier, and some have no mass. Therefore many rows have the same key, and some records have no key.
     RealFile(
         name="penguins.json",
         key=("Species", "Island", "Body Mass (g)"),

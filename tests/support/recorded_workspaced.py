@@ -148,7 +148,7 @@ class RecordedWorkspaced:
         return {key: value for key, (value, _) in self.values(label).items()}
 
     def writes(self) -> list[Recorded]:
-        """Return the requests whose method can change something."""
+        """Return the requests with a method that can change something."""
         return [request for request in self.requests if request.writes]
 
     def accepted(self) -> list[Recorded]:

@@ -74,7 +74,7 @@ class LaxOptions(BaseModel):
 
 
 class Lax(Idle):
-    """A connector whose options permit unknown keys, as pydantic does by default."""
+    """A connector with options that permit unknown keys, as pydantic does by default."""
 
     Options = LaxOptions
 

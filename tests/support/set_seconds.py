@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SetSeconds:
-    """A clock whose time is the return value of a call. Only the test changes ``now``."""
+    """A clock: a call returns its time ``now``, which only the test changes."""
 
     def __init__(self) -> None:
         self.now = 1_000.0

@@ -3,8 +3,8 @@
 They set the column ``at`` as applications do: to the time of the transaction (PostgreSQL) or of the statement (MariaDB), by the
 server's clock or by a clock that differs by at most `SKEW_SECONDS`. They commit out of order, with savepoints, after a while
 without a transaction id, as prepared transactions, and under table locks. If the server ends a transaction, because of a
-deadlock or a restart, it is not repeated. Keys whose changes the column does not show (deletes, changed keys, back-dated and
-missing times) are in ``unsigned``.
+deadlock or a restart, it is not repeated. The column does not show some changes (deletes, changed keys, back-dated and missing
+times); the keys of these changes are in ``unsigned``.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ class ThreeMachines:
         return str(json.loads(done.stdout)["standby"]["role"])
 
     def active(self) -> str | None:
-        """Return the machine whose daemon delivers; None while no daemon delivers."""
+        """Return the machine of the daemon that delivers; None while no daemon delivers."""
         taken = [(_epoch(one), machine) for machine, one in self.daemons.items() if _is_active(one)]
         return max(taken)[1] if taken else None
 

@@ -41,7 +41,7 @@ def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
 
 
 def free_port() -> int:
-    """Return a port that is currently free, for a listener whose port the service does not print."""
+    """Return a port that is currently free, for a listener with a port that the service does not print."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         return int(listener.getsockname()[1])
 

@@ -1,7 +1,7 @@
 """A workspace service that implements only the interface document, for tests.
 
 It has no bulk, no announced limits, no problem bodies, no idempotency keys and no conditional requests. If the document permits
-several behaviors, the server has the most difficult behavior for a client, or a switch.
+a choice, the server does what is most difficult for a client, or has a switch.
 """
 
 from tests.support.document_server.faults import Delay, DropAfter, DropBefore, Fault, Garbage, Refuse, Truncate
