@@ -50,7 +50,7 @@ class CrashPoint:
         return bool(self.statement)
 
     def count_statement(self, statement: str, *, is_inside: bool = False) -> None:
-        """Count a point; raise `ProcessDied` from point ``at`` on. ``is_inside``: the statement ends no transaction."""
+        """Count a point; raise `ProcessDied` from point ``at`` on. ``is_inside``: it is in a transaction and no COMMIT."""
         with self._lock:
             if self._each or not (is_inside or self._is_repeated(statement)):
                 self.count += 1
