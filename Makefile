@@ -4,16 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUN    := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
-# What runs is compiled by the first run. pip would compile all modules, which takes as long as the rest of the installation.
+# --no-compile: Python compiles a module at its first import. Compiling all modules now would double the time of the installation.
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-compile
 SOURCES := ingestd connectors workspaced tests bench examples scripts
 EXAMPLE := examples/instrument-status
 WORDED  := $(SOURCES) docs config systemd README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml
 
-# Python keeps what it compiled, although images of containers often forbid it: tests start more than a thousand processes.
+# Container images often set this variable. Without it, Python stores compiled modules, and tests start over a thousand processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests wait for half of their time, so one process more than the processors is faster.
+# Tests wait half of the time, so pytest uses one process more than there are processors, but at most four.
 PARALLEL := --numprocesses $(shell n=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); echo $$((n < 4 ? n : 4))) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
@@ -26,7 +26,7 @@ setup: $(RUN) ## build .venv with this checkout and the locked packages that a r
 
 dev: $(DEV) ## add the locked packages of all extras, the tests and the tools to .venv
 
-# The lock files carry hashes, so pip refuses anything but what was tested.
+# The lock files contain hashes, so pip refuses any other file.
 $(RUN): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) scripts/require_python.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -63,7 +63,7 @@ lint: $(DEV)
 site: $(DEV) ## build the documentation site into build/docs/site; a dead link or anchor fails
 	@$(BIN)/python -m scripts.docs_site
 
-# Not in CI: it repeats tests, for two minutes of processor time. The floors are the measured percentages less 1.
+# Not part of CI, because it repeats tests, for two minutes of processor time. The floors are the measured percentages minus 1.
 COVERED := tests/unit/ingestd tests/contract tests/property/test_mapping.py tests/integration/mirror tests/integration/delivery \
            tests/process/test_cli_check.py tests/process/test_cli_drift.py tests/packaging/test_delivery_page.py
 FLOORS  := core=97 mirror=93 delivery=94
@@ -82,7 +82,7 @@ types: $(DEV)
 contracts: $(DEV)
 	@$(BIN)/lint-imports
 
-# SEED=n is one simulation with its trace; SEEDS=n are many, from FIRST on, over all processors.
+# SEED=n runs one simulation and prints its trace. SEEDS=n runs n simulations on all processors; FIRST is the first seed.
 simulate: $(DEV) ## simulate the daemon under faults: SEED=n once, or SEEDS=n of them; HOSTS=yes: several hosts
 	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(if $(HOSTS),--hosts) $(if $(SEED),--seed $(SEED),--first $(or $(FIRST),1) --seeds $(or $(SEEDS),1000))
 
@@ -98,7 +98,7 @@ race-test: $(DEV) ## exchange names in a drop folder from another account for SE
 model-test: $(DEV) ## compare the mirror with its model for 50,000 random steps
 	@INGESTD_MODEL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/model
 
-# SEED=n STEPS=k repeats the first steps of one campaign, to find where a difference begins.
+# SEED=n STEPS=k repeats the first k steps of one campaign, to find the step where a difference begins.
 campaign: $(DEV) ## run random steps on mixed pipelines, compare exactly: SEED=n once, or SEEDS=n of them
 	@$(BIN)/python -m tests.campaign --first $(or $(SEED),$(FIRST),1) --seeds $(if $(SEED),1,$(or $(SEEDS),50)) --steps $(or $(STEPS),60)
 
@@ -111,7 +111,7 @@ changes-test: $(DEV) ## read tables that eight writers change, with SEEDS seeds 
 
 SMALL_BENCHMARKS := cold unchanged ten single adaptive service latency log mqtt files folder database peers pages start idle
 
-# The loads of ten and sixteen million rows need other numbers than the rest, an hour and 20 GB below TMPDIR.
+# Two loads have their own number of rows: ten and sixteen million. They need an hour, and 20 GB below TMPDIR.
 bench: $(DEV) ## measure against limits and peers, and print all goals beside the medians of three rounds
 	@mkdir -p build/bench
 	@$(BIN)/python -m bench $(SMALL_BENCHMARKS) --seconds 900 --json build/bench/small.json
@@ -132,10 +132,10 @@ openapi: $(DEV) ## write the service's OpenAPI document into docs/
 hooks: $(DEV) ## have git run all of `make check` but the tests before each commit
 	@$(BIN)/pre-commit install
 
-# The drivers of SQL Server and Oracle are not locked: no test has such a server, and that of SQL Server brings a proprietary
-# library and the packages of a cloud login.
-# Extras stay in the names: else pip looks for the newest version of a package that another package needs with an extra, and refuses it.
-# Versions that are locked stay where the ranges allow; UPGRADE=1 takes the newest of all of them.
+# The drivers of SQL Server and Oracle are not locked, because no test has such a server. The driver of SQL Server also needs a
+# proprietary library and packages for cloud authentication.
+# --no-strip-extras: without extras in the lock file, pip refuses a package that another package needs with an extra.
+# Locked versions stay if the ranges permit them. UPGRADE=1 selects the newest versions.
 LOCKED := --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet \
           $(if $(UPGRADE),--upgrade)
 EXTRAS := hdf5 mariadb mat mf4 mqtt objects opcua otel postgres previews sftp tdms workspaced
@@ -144,23 +144,23 @@ lock: $(DEV) ## resolve pyproject.toml into both lock files: UPGRADE=1 for newer
 	@$(BIN)/uv pip compile pyproject.toml --extra workspaced --group build $(LOCKED) --output-file requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --group dev --constraint requirements.lock $(LOCKED) --output-file requirements-dev.lock
 
-# Tests the wheel on Python 3.11 to 3.14, and fails if one is not installed, unless ALLOW_MISSING=1.
+# Tests the wheel on Python 3.11 to 3.14. Fails if one of these versions is missing, unless ALLOW_MISSING=1.
 release: $(DEV) ## build, test and tag VERSION=x.y.z; DRY_RUN=1 leaves nothing behind
 	@$(BIN)/python scripts/release.py "$(VERSION)" $(if $(DRY_RUN),--dry-run) $(if $(ALLOW_MISSING),--allow-missing)
 
 package: $(DEV) ## build the wheels, the sdist and the Debian package into dist/
 	@$(BIN)/python -m scripts.package
 
-# Needs root, because it installs into root folders of its own. Minutes.
+# Needs root, because it creates root folders and installs into them. Takes minutes.
 package-test: package ## install the Debian package and the image into temporary roots
 	@$(BIN)/python -m scripts.try_package dist
 	@$(BIN)/python -m scripts.try_containerfile
 
-# Needs root and Debian's packages debootstrap and systemd-container. Minutes.
+# Needs root and Debian's packages debootstrap and systemd-container. Takes minutes.
 systemd-test: package ## run the units under the systemd of another Debian release: RELEASE=trixie
 	@$(BIN)/python -m scripts.try_systemd dist $(or $(RELEASE),trixie)
 
-# Needs root and Debian's package debootstrap. Fetches a Debian, so it takes an hour and 6 GB below TMPDIR.
+# Needs root and Debian's package debootstrap. Downloads a Debian release, so it takes an hour, and 6 GB below TMPDIR.
 newest-test: ## run what CI runs with the Python of another Debian release, in a root folder: RELEASE=testing
 	@$(PYTHON) -m scripts.try_newest $(or $(RELEASE),testing)
 

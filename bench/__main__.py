@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…] [--rows N] [--repeat N] [--seconds N] [--json FILE]``, and the commands that use such files."""
+"""``python -m bench [NAME…] [--rows N] [--repeat N] [--seconds N] [--json FILE]``, and commands that read files of --json."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     help="Write all figures to FILE.",
 )
 def main(names: tuple[str, ...], rows: int, repeat: int, seconds: float, results: Path | None) -> None:
-    """Run benchmarks beside the machine's limits and a peer.
+    """Run benchmarks, and compare ingestd with the machine's limits and with other products.
 
-    Slowness is no failure; wrong entries are. Temporary files are below TMPDIR, and the benchmarks measure its disk.
+    A benchmark fails if wrong entries arrive, never because it is slow. Temporary files are below TMPDIR; its disk is measured.
     """
     machine = (
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, polars {version('polars')}, "
@@ -109,7 +109,7 @@ def main(names: tuple[str, ...], rows: int, repeat: int, seconds: float, results
                 failed = True
                 print(f"\n{name} could not be measured: {error}", file=sys.stderr)
         print(f"  {name} took {time.monotonic() - started:.0f} s.", flush=True)
-        if results is not None:  # after each one, so that an interrupted run leaves its figures
+        if results is not None:  # after each benchmark, so that an interrupted run keeps its figures
             results.write_text(json.dumps({"machine": machine, "benchmarks": found}, indent=1) + "\n")
     _print_goals([found])
     sys.exit(failed)
@@ -121,7 +121,7 @@ _RESULTS = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=_RESULTS)
 def goals(results: tuple[Path, ...]) -> None:
-    """Print the goals beside the ratios of files of --json. A later file replaces the ratios of an earlier one."""
+    """Print the goals, and the ratios in files of --json. A ratio in a later file replaces the same one in an earlier file."""
     try:
         _print_goals([read_results(path) for path in results])
     except ResultsUnusable as error:
@@ -137,7 +137,7 @@ def _print_goals(results: Sequence[Mapping[str, Any]]) -> None:
 @click.argument("before", type=_RESULTS)
 @click.argument("after", type=_RESULTS)
 def compare(before: Path, after: Path) -> None:
-    """Print the ratios that differ between two files of --json by more than their spread. Exit code 1: one became slower."""
+    """Print the ratios that differ between two files of --json by more than their spread. Exit code 1: a ratio got slower."""
     try:
         differences = compare_results(read_results(before), read_results(after))
     except ResultsUnusable as error:

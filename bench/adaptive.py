@@ -21,11 +21,11 @@ KNEE_ROWS, RATE_ROWS = 8_000, 3_000
 FIXED = (8, 12, 16, 20, 24, 32)
 
 STEADY = "ingestd, steady state: entries/s"
-BEST = "best fixed number: entries/s"
-BEST_AT = "best fixed number: in flight"
-ACCEPTED = "of a service that takes 150/s, steady state: entries/s"
-REFUSED = "of a service that takes 150/s, steady state: refused in a thousand"
-SHARE = "steady state over the best fixed number"
+BEST = "best fixed concurrency: entries/s"
+BEST_AT = "best fixed concurrency: requests in flight"
+ACCEPTED = "service limited to 150 requests/s, steady state: accepted entries/s"
+REFUSED = "service limited to 150 requests/s, steady state: refused per 1,000 requests"
+SHARE = "steady-state rate divided by the rate of the best fixed concurrency"
 
 
 def measure(options: Options) -> Report:
@@ -49,12 +49,12 @@ def measure(options: Options) -> Report:
     names = (STEADY, BEST, BEST_AT, ACCEPTED, REFUSED)
     return Report(
         name="adaptive",
-        title=f"adaptive: a service that slows down at {KNEE} in flight, and one that refuses above {RATE} a second",
+        title=f"adaptive: a service that slows down at {KNEE} requests in flight, and one that refuses above {RATE}/s",
         header=("", "measured"),
         lines=[(name, figures.spread(name, whole)) for name in names],
         ratios=(
             (SHARE, figures.ratio(STEADY, BEST), "0.9 or more"),
-            ("refused, of all that was asked", figures.median(REFUSED) / 1000, "less than 0.05"),
+            ("share of requests that were refused", figures.median(REFUSED) / 1000, "less than 0.05"),
         ),
         notes=[surroundings_note(around), "Steady state: the second half of the entries."],
         summary=around | {name: round(figures.median(name), 1) for name in names},
@@ -68,7 +68,7 @@ def _slowing(folder: Path, *words: str) -> Iterator[Endpoint]:
 
 
 def _delivered(folder: Path, service: Endpoint, rows: int) -> tuple[list[float], list[float]]:
-    """The times of accepted and of rejected writes."""
+    """Return the times of accepted and of refused writes, sorted."""
     made = site(folder, service)
     sample.write_csv(made.drop / "parts.csv", rows)
     made.sync()

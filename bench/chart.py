@@ -1,4 +1,4 @@
-"""One picture of a run's results: the first delivery, a file that did not change, and the time until a drop is visible."""
+"""An SVG picture of a run's results: first delivery, unchanged file, and the time until a dropped file can be read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Panel:
-    """``bars``: name to value; the names that begin with "ingestd" are ours."""
+    """A bar chart within the picture. ``bars``: (name, value); names that begin with "ingestd" have our colour."""
 
     title: str
     note: str
@@ -34,10 +34,10 @@ class _Panel:
 
 
 def draw(benchmarks: Mapping[str, Any]) -> str:
-    """Return an SVG picture of results that ``--json`` wrote.
+    """Return an SVG picture of the results in a file of ``--json``.
 
     Raises:
-        ResultsUnusable: a benchmark of the picture was not measured.
+        ResultsUnusable: the results lack a benchmark that the picture shows.
     """
     lacking = [name for name in _NEEDED if name not in benchmarks]
     if lacking:

@@ -1,7 +1,7 @@
 """Child processes: their cost, and servers that run during a measurement.
 
-Memory is VmHWM, read from /proc while the child runs: the kernel's account of an ended child (ru_maxrss) counts the memory of
-the parent that forked it. CPU time is the kernel's account of the ended child with its own children.
+Memory is VmHWM, read from /proc while the child runs. ru_maxrss of an ended child is not used, because it includes memory of
+the parent that forked the child. CPU time is what the kernel reports for the ended child and its children.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.flame import recorded
 
 ROOT = Path(__file__).parents[1]
 HANGING_SECONDS = 1800.0
-"""The timeout of a child; it only ends children that hang."""
+"""The timeout after which a hanging child is killed. No measurement takes this long."""
 _SAMPLE_SECONDS = 0.02
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -34,8 +34,8 @@ class ChildFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """``seconds``: from exec to the end, including start-up and imports. ``written_mib``: what the kernel was given for disks.
-    ``started``: on the machine's monotonic clock.
+    """The cost of a command. ``seconds``: from exec to the end, with start-up and imports; ``started``: by the monotonic clock.
+    ``written_mib``: what the kernel had to write to disks.
     """
 
     seconds: float
@@ -47,7 +47,7 @@ class Cost:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Return the environment without variables that would configure a daemon, or make every start compile its modules."""
+    """Return the environment for a child, without variables that configure a daemon or prevent compiled modules."""
     ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     return {**kept, "PYTHONPATH": str(ROOT), **extra}
@@ -93,7 +93,7 @@ def run(command: Sequence[str], **extra: str) -> Cost:
 
 
 class Running:
-    """A child that serves until the context ends; its lines can be waited for."""
+    """A child that serves until the context ends. Callers can wait for a line of its output."""
 
     def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -111,7 +111,7 @@ class Running:
         """Return the next line for which ``wanted`` is true.
 
         Raises:
-            ChildFailed: There is none within that number of seconds, or the child ended.
+            ChildFailed: No such line came within ``within`` seconds, or the child ended.
         """
         deadline = time.monotonic() + within
         seen: list[str] = []
@@ -119,7 +119,7 @@ class Running:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                raise ChildFailed(f"{self._name} said nothing of the kind in {within:.0f} s: {seen[-5:]}") from None
+                raise ChildFailed(f"{self._name} printed no expected line in {within:.0f} s: {seen[-5:]}") from None
             if line is None:
                 raise ChildFailed(f"{self._name} ended: {seen[-20:]}")
             seen.append(line)
@@ -137,20 +137,20 @@ class Running:
         return peak_mib(self.process.pid) or 0.0
 
     def family_cpu_seconds(self) -> float:
-        """Return CPU seconds as `cpu_seconds`, with the running children."""
+        """Return user and system time so far of the process and its running children, in seconds."""
         return sum(cpu_seconds(pid) for pid in [self.process.pid, *children_of(self.process.pid)])
 
     def task_seconds(self) -> float:
-        """Return the processor time of the running threads so far, in nanoseconds' resolution; ended threads are missing."""
+        """Return the processor time so far of the running threads, in seconds to the nanosecond, without ended threads."""
         return sum(int(text.split()[0]) for text in self._of_tasks("schedstat")) / 1e9
 
     def wakeups(self) -> int:
-        """Return how often the running threads have waited for something."""
+        """Return the number of voluntary context switches of the running threads so far."""
         lines = [line for text in self._of_tasks("status") for line in text.splitlines()]
         return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
 
     def resident_mib(self) -> float:
-        """Return the resident memory now."""
+        """Return the current resident memory, in MiB."""
         return resident_mib(self.process.pid)
 
     def _of_tasks(self, name: str) -> list[str]:
@@ -162,7 +162,7 @@ class Running:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the children of the threads of a process that run now."""
+    """Return the process ids of the running children of a process."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
@@ -172,7 +172,7 @@ def children_of(pid: int) -> list[int]:
 
 @contextlib.contextmanager
 def running(command: Sequence[str], *, log: Path, extra: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """Run a child until the context ends: terminate it, wait, then kill it. Its errors go to ``log``."""
+    """Run a child until the context ends, then terminate it, and kill it after 15 s. Its standard error goes to ``log``."""
     with log.open("ab") as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
@@ -193,13 +193,13 @@ def running(command: Sequence[str], *, log: Path, extra: Mapping[str, str] | Non
 
 
 def cpu_seconds(pid: int, *, with_ended_children: bool = False) -> float:
-    """Return user and system time of a process so far, without its running children."""
+    """Return user and system time so far of a process in seconds, without its running children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11 : 15 if with_ended_children else 13])) / _TICKS
 
 
 def peak_mib(pid: int) -> float | None:
-    """Return the peak of resident memory of a process, in MiB; None if it has ended."""
+    """Return the peak resident memory of a process, in MiB; None if the process has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -215,7 +215,7 @@ def resident_mib(pid: int) -> float:
 
 
 def _written_mib(pid: int) -> float:
-    """Return what a process has written to disks so far, in MiB; 0 if it has ended."""
+    """Return what a process has written to disks so far, in MiB; 0 if the process has ended."""
     try:
         fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -224,7 +224,7 @@ def _written_mib(pid: int) -> float:
 
 
 class _Peak:
-    """Reads the high-water mark and the written bytes until it is stopped; the last fiftieth of a second is missed."""
+    """Samples a process's peak memory and written bytes until `stop`; the last fiftieth of a second may be missing."""
 
     def __init__(self, pid: int) -> None:
         self.mib = 0.0

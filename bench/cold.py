@@ -1,4 +1,4 @@
-"""The first delivery of a large file: entries a second and cost, beside the limits."""
+"""The first delivery of a large file: entries a second and cost, compared with the limits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def measure(options: Options) -> Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
-    """Runs each way once with the same rows."""
+    """Delivers the same rows once by each program, and adds the figures."""
 
     figures: Rounds
     rows: int
@@ -127,7 +127,7 @@ class _Load:
 
 
 def staged(file: Path, folder: Path) -> Path:
-    """Return a hard link to the file, beside the watched folder, so that it can be moved in."""
+    """Create a hard link to ``file`` in ``folder``, which is not watched, so that the link can be moved; return its path."""
     staged = folder / file.name
     staged.hardlink_to(file)
     return staged
@@ -138,7 +138,7 @@ def _some(csv: Path) -> dict[str, str]:
 
 
 def arrived(name: str, counting: Counting, rows: int) -> None:
-    """Wait for all entries as long as further ones arrive."""
+    """Wait until all entries have arrived. Raise `ChildFailed` if no further entry arrives for `_STALL_SECONDS`."""
     before, moved = 0, time.monotonic()
     while (distinct := counting.tally().distinct) < rows:
         if distinct > before:

@@ -1,4 +1,4 @@
-"""Comparison of two files of results: the ratios that differ by more than their spread."""
+"""Comparison of two result files: the ratios that differ by more than their spread."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, Literal, TypeAlias
 Direction: TypeAlias = Literal["slower", "faster", "changed"]
 
 TOLERANCE = 0.1
-"""The part by which medians may differ without being reported. A single round has no spread of its own."""
+"""The relative difference of medians that is not reported. It is needed because the ratio of a single round has no spread."""
 
 
 class ResultsUnusable(Exception):
-    """A file is no file of results."""
+    """A file has no usable results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The median of a ratio over the rounds of a run, with the lowest and the highest."""
+    """The median, lowest and highest value of a ratio over the rounds of a run."""
 
     median: float
     low: float
@@ -32,7 +32,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A ratio that differs. ``direction`` is "changed" if the ratio has no aim that says whether less is better."""
+    """A ratio that differs. ``direction`` is "changed" if the aim of the ratio does not say whether less is better."""
 
     benchmark: str
     ratio: str
@@ -49,7 +49,7 @@ def read_results(path: Path) -> dict[str, Any]:
     """Return the benchmarks of a file that ``--json`` wrote, by name.
 
     Raises:
-        ResultsUnusable: the file can't be read or has another content.
+        ResultsUnusable: the file can't be read, or has no results.
     """
     try:
         found = json.loads(path.read_bytes())
@@ -64,10 +64,10 @@ def read_results(path: Path) -> dict[str, Any]:
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    """Return what differs between two runs, what became slower first.
+    """Return the ratios that differ between two runs; first the ratios that became slower.
 
-    A ratio differs if its median differs by more than `TOLERANCE`, and if the ranges of the rounds have nothing in common.
-    Benchmarks and ratios that only one of the runs has are left out.
+    A ratio differs if its medians differ by more than `TOLERANCE` and the ranges of its rounds do not overlap.
+    Benchmarks and ratios that only one run has are left out.
     """
     found = [
         difference

@@ -1,12 +1,11 @@
-"""A server that stores nothing and counts everything, so that the sender is measured.
+"""A server that counts entries and stores none, so that a measurement shows the cost of the sender.
 
-It supports the operations of the interface document that a sender with bulk mass-update needs, and accepts syslog-ng's bodies
-at ``/lines`` and those of webhooks, uncounted, at ``/events``. It counts distinct keys (``P`` and eight digits) and repeated ones
-separately, and keeps the last item of each body so that values can be checked.
+It supports the operations of the interface document that a sender with bulk mass-update needs. It also accepts syslog-ng's
+bodies at ``/lines``, and webhooks at ``/events``, which it does not count. It counts all keys (``P`` and eight digits) and the
+distinct keys, and keeps the last item of each body so that values can be checked.
 
-``python -m bench.counting`` prints its port. With ``--single`` it implements the document only: no bulk, one empty sink,
-entries created and updated one by one. ``GET /tally`` returns the counts, ``POST /tally`` resets them. Times are on the
-machine's monotonic clock.
+``python -m bench.counting`` prints its port. With ``--single`` it implements only the document: no bulk, one empty sink, one
+entry a request. ``GET /tally`` returns the counts, ``POST /tally`` resets them. Times are of the machine's monotonic clock.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class _Item(msgspec.Struct):
 
 @dataclass(slots=True)
 class Tally:
-    """Counts since the last reset. ``lookups``: requests that change nothing; ``writes``: all others."""
+    """Counts since the last reset. ``lookups``: GET requests; ``writes``: requests with entries."""
 
     lookups: int = 0
     writes: int = 0
@@ -102,7 +101,7 @@ class _ServerState:
         if self.single:
             return 200, json.dumps({"id": SINK, "label": self.label, "entries": []}).encode()
         if self.label and path.endswith(f"/data-sink/{SINK}".encode()):
-            # Without the entries, which it cannot return: a sender that needs them fails instead of reading a wrong response.
+            # The server stores no entries. Without this member, a sender that needs entries fails and reads nothing wrong.
             return 200, json.dumps({"id": SINK, "label": self.label, "visibleId": "SNK-1"}).encode()
         return 501, b'{"error":"This server only counts."}'
 
@@ -140,7 +139,7 @@ class _ServerState:
 
 
 class _Connection(asyncio.Protocol):
-    """HTTP/1.1 with Content-Length, requests in order."""
+    """A server connection of HTTP/1.1: bodies with Content-Length, requests handled in order."""
 
     def __init__(self, state: _ServerState) -> None:
         self._state = state

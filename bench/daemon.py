@@ -1,4 +1,4 @@
-"""The measured daemon: a folder with its configuration, its commands, and a process that runs repeated passes."""
+"""The measured daemon: its folder with the configuration, its commands, and a process that makes repeated passes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LABEL = "Parts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A configured daemon. ``drop`` is the folder that it reads."""
+    """A configured daemon. ``drop`` is the folder that the daemon reads."""
 
     folder: Path
     drop: Path
@@ -48,7 +48,7 @@ class Site:
 
     @contextlib.contextmanager
     def warm(self) -> Iterator[Warm]:
-        """Run a process that has imported everything and makes a pass on request."""
+        """Run a process of `bench.passes`, which has imported all modules and makes a pass on request."""
         with running(python("bench.passes", str(self.configuration)), log=self.folder / "warm.log") as child:
             child.line(lambda line: line == "ready")
             with recorded(child.process.pid, "warm passes"):
@@ -62,7 +62,7 @@ class Warm:
     child: Running
 
     def sync(self) -> dict[str, Any]:
-        """Return seconds, CPU seconds, and the report of the pass."""
+        """Make a pass. Return ``seconds``, ``cpu_seconds``, ``delivered`` and ``exit_code``."""
         self.child.send("pass")
         response: dict[str, Any] = json.loads(
             self.child.line(lambda line: line.startswith("{"), within=HANGING_SECONDS)
@@ -81,7 +81,7 @@ def site(
     source: Mapping[str, Any] | None = None,
     schedule: Mapping[str, Any] | None = None,
 ) -> Site:
-    """Write a configuration with one pipeline: from ``source``, or from an empty folder ``drop`` with ``settle_seconds`` 0."""
+    """Write a configuration with one pipeline. Without ``source``, it reads a new folder ``drop`` with ``settle_seconds`` 0."""
     drop = folder / "drop"
     drop.mkdir(parents=True)
     schedule = {"schedule": {"every": "1h"}} if schedule is None and source is not None else dict(schedule or {})

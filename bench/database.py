@@ -1,4 +1,4 @@
-"""A table of a million rows: read whole beside the bare driver and dlt, polled for changes, and mapped by expressions."""
+"""A table of a million rows: read whole (compared with the bare driver and dlt), polled for changes, and mapped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY, VALUE = "{part}", "{mass} {rev} {at}"
 WIDE = "ingestd_bench_wide"
 WIDE_TEXT = 20_000
 WIDE_SHARE = 20
-"""Of the rows of `TABLE`, one in this number has one in `WIDE`, with 20 kB: 1 GB for a million."""
+"""The rows of `TABLE` divided by the rows of `WIDE`. A row of `WIDE` has 20 kB: 1 GB if `TABLE` has a million rows."""
 CONNECTOR, BARE, WIDE_ROWS = "connector", "bare", "20 kB rows"
 UNCHANGED, POLL, COUNT, DLT = "unchanged pass", "xmin poll, unchanged", "count(*)", "dlt, pyarrow"
 EXPRESSIONS, BY_HAND = "expressions", "the same by hand in polars"
@@ -60,7 +60,7 @@ def _postgresql(figures: Rounds, url: str, rows: int) -> None:
 
 
 def _read(figures: Rounds, name: str, *, how: str, url: str, table: str, rows: int, times: int = 2) -> None:
-    # The first time is left out: it starts polars' threads and grows its memory.
+    # `_child` ignores the first time, in which polars starts its threads and allocates memory.
     response = _child(figures, name, "bench.limits.database_rows", how, url, table, str(times))
     if response["rows"] != rows:
         raise Wrong(f"{name}: {response['rows']} rows were read of {rows}")
@@ -86,7 +86,7 @@ def _expressions(figures: Rounds, rows: int) -> None:
 
 @contextmanager
 def _delivered(options: Options, counting: Counting, kind: str, url: str) -> Iterator[Warm]:
-    """A process that makes passes over the table, which is delivered."""
+    """Deliver the table, and yield a process that makes further passes over it."""
     made = site(options.folder / kind, counting, key=KEY, value=VALUE, label=kind, source=source_of(url))
     counting.start_anew()
     with made.warm() as warm:
@@ -128,7 +128,7 @@ def source_of(url: str) -> dict[str, str]:
 
 
 def wrong_values(sampled: Sequence[tuple[str, Any]]) -> list[str]:
-    """Return the keys of delivered entries that do not have the revision of their row."""
+    """Return the keys of delivered entries with another revision than their row."""
     return [key for key, value in sampled if str(value).split()[1] != str(int(key[1:]) % 50)]
 
 
@@ -138,7 +138,7 @@ def _numbers(rows: int) -> str:
 
 @contextmanager
 def _databases(options: Options) -> Iterator[Mapping[str, str]]:
-    """The URLs of the databases with both tables, by kind."""
+    """Create both tables in each database; yield the URLs of the databases, by kind."""
     file = options.folder / "bench.db"
     create_table(file, options.rows)
     with sqlite3.connect(file) as connection:
@@ -194,9 +194,9 @@ def _report(options: Options, figures: Rounds, kinds: list[str]) -> Report:
         ratios=[*(pair for kind in kinds for pair in _ratios(figures, kind)), *_others(figures, kinds)],
         notes=[
             surroundings_note(around),
-            "Bare: a server-side cursor of text columns, 50 000 rows at a time into polars.",
-            "SQLite without WAL: the connector copies the table or the file first. Bare, its owner waits for the whole reading.",
-            "The rows of 20 kB are 1 GB for a million rows. An unchanged pass reads all rows and opens the state file.",
+            "Bare: the driver's server-side cursor of text columns; polars gets 50 000 rows at a time.",
+            "SQLite without WAL: the connector first copies the table or file. Writers wait for a reading by the bare driver.",
+            "For a million rows, the 20 kB rows are 1 GB. An unchanged pass reads all rows and opens the state file.",
             *([] if figures.count(f"{POSTGRESQL}, {DLT}") else ["dlt: not installed."]),
         ],
         summary=around

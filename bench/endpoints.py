@@ -1,4 +1,4 @@
-"""The endpoint of a measurement: the counting server, or the real service with a key and a workspace."""
+"""The receiver of a measurement: the counting server, or the real service with a key and a workspace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEXT = re.compile(r'<([^>]*)>; rel="next"')
 
 
 class Wrong(Exception):
-    """The received entries differ from the sent ones, so the figures of this run are invalid."""
+    """The received entries differ from the sent entries, so the figures of this run are invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Endpoint:
         """Send one request on a new connection and return the decoded response.
 
         Raises:
-            Wrong: The response is no success.
+            Wrong: The status of the response is 300 or more.
         """
         with contextlib.closing(self.connect(timeout=timeout)) as connection:
             content = None if body is None else json.dumps(body).encode()
@@ -82,7 +82,7 @@ def counting_server(folder: Path, *more: str) -> Iterator[Counting]:
 
 @contextlib.contextmanager
 def workspace_service(folder: Path, *more: str, **environment: str) -> Iterator[Endpoint]:
-    """Run the service with an empty data folder below ``folder``, and without a limit of rate."""
+    """Run the service with an empty data folder below ``folder``, and without a rate limit."""
     folder.mkdir()
     data = folder / "data"
     if "WORKSPACED_DATABASE_URL" in environment:
@@ -97,7 +97,7 @@ def workspace_service(folder: Path, *more: str, **environment: str) -> Iterator[
 
 @contextlib.contextmanager
 def further_host(service: Endpoint, folder: Path, **environment: str) -> Iterator[Endpoint]:
-    """Run one more process of the service in ``folder`` of a `workspace_service`, with its environment."""
+    """Run another process of ``service``. ``folder`` and ``environment`` are those of its `workspace_service`."""
     with _serving(folder, **environment) as (url, child):
         yield replace(service, url=url, child=child)
 
@@ -113,13 +113,13 @@ def _serving(folder: Path, *more: str, **environment: str) -> Iterator[tuple[str
 
 
 def check_counted(tally: Tally, rows: int, wrong_keys: list[str]) -> None:
-    """Raise `Wrong` if an entry has not arrived, or a sampled one has another value."""
+    """Raise `Wrong` if the number of distinct keys is not ``rows``, or if there are ``wrong_keys``."""
     if tally.distinct != rows or wrong_keys:
         raise Wrong(f"{tally.distinct} of {rows} entries arrived; with a wrong value: {wrong_keys[:5]}")
 
 
 def check_stored(service: Endpoint, label: str, rows: int, expected: dict[str, str]) -> None:
-    """Raise `Wrong` if the sink does not have ``rows`` entries, or one of ``expected`` has another value."""
+    """Raise `Wrong` if the sink does not have ``rows`` entries, or an entry of ``expected`` (key to value) differs."""
     sink = next(sink for sink in service.ask("GET", f"{service.sinks}/list") if sink["label"] == label)
     place = f"{service.sinks}/{sink['id']}"
     held = count_stored(service, place)
@@ -131,13 +131,13 @@ def check_stored(service: Endpoint, label: str, rows: int, expected: dict[str, s
 
 
 def check_loaded(service: Endpoint, label: str, seed: int, count: int) -> None:
-    """Raise `Wrong` if the sink does not have the entries of `bench.load`. About twenty values are compared."""
+    """Raise `Wrong` if the sink does not have the ``count`` entries of `bench.load`. About twenty values are compared."""
     keys = keys_of(seed, count)
     check_stored(service, label, count, {key: value_of(key) for key in keys[:: max(1, count // 20)]})
 
 
 def count_stored(service: Endpoint, path: str) -> int:
-    """Read the whole sink of this path. Return the number of its entries."""
+    """Read the whole sink at this path, and return the number of its entries."""
     held = 0
     with contextlib.closing(service.connect(timeout=120.0)) as connection:
         connection.request("GET", path, headers=service.headers)
@@ -151,7 +151,7 @@ def count_stored(service: Endpoint, path: str) -> int:
 
 
 def walk_pages(service: Endpoint, path: str, *, most: int) -> int:
-    """Follow the links of a list from page to page, up to ``most`` pages. Return how many there were."""
+    """Follow the links of a list from page to page, up to ``most`` pages. Return the number of pages that were read."""
     with contextlib.closing(service.connect()) as connection:
         for page in range(1, most + 1):
             connection.request("GET", path, headers=service.headers)

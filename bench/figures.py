@@ -1,4 +1,4 @@
-"""Medians, their spread, ratios within one round, and their output."""
+"""Figures of rounds: medians, spreads, ratios within a round, and their output."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 
 class Ratio(float):
-    """The median of a ratio over the rounds, with the lowest and the highest."""
+    """The median of a ratio over the rounds, with its lowest and its highest value."""
 
     lowest: float
     highest: float
 
     @classmethod
     def over(cls, values: Sequence[float]) -> Ratio:
-        """Return the ratio of some rounds, at least one."""
+        """Return the median, lowest and highest of at least one value."""
         ratio = cls(statistics.median(values))
         ratio.lowest, ratio.highest = min(values), max(values)
         return ratio
@@ -25,7 +25,7 @@ class Ratio(float):
 
 @dataclass(slots=True)
 class Rounds:
-    """Figures by round: each is measured once in every round, so that noise affects all of them equally."""
+    """The values of each figure, by name. Each round measures all figures, so that noise affects them equally."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
 
@@ -36,7 +36,7 @@ class Rounds:
         return statistics.median(self.values[name])
 
     def spread(self, name: str, show: Callable[[float], str]) -> str:
-        """Return the median and, if the rounds differ, the least and the greatest value."""
+        """Return the median and, if the shown values differ, the lowest and the highest as text; "-" without values."""
         values = self.values.get(name)
         if not values:
             return "-"
@@ -44,7 +44,7 @@ class Rounds:
         return shown if low == high else f"{shown} ({low}-{high})"
 
     def ratio(self, over: str, under: str) -> Ratio | None:
-        """Return the median of the rounds' own ratios; None if either was not measured."""
+        """Return the ratio of ``over`` to ``under``, taken within each round; None if one of them was not measured."""
         pairs = zip(self.values.get(over, ()), self.values.get(under, ()), strict=False)
         ratios = [a / b for a, b in pairs if b]
         return Ratio.over(ratios) if ratios else None
@@ -55,7 +55,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of a benchmark. ``ratios``: name to (ratio, expected ratio in words)."""
+    """The result of a benchmark. ``ratios``: (name, ratio, expected ratio in words)."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ class Report:
     summary: dict[str, object]
 
     def results(self) -> dict[str, object]:
-        """Return all figures, for a file: the summary, and each ratio with its range and its aim."""
+        """Return the figures for a result file: the summary, and each ratio with its range and aim."""
         return {
             **self.summary,
             "ratios": {
@@ -96,7 +96,7 @@ class Report:
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    """Print lines in columns."""
+    """Print a header and lines in aligned columns."""
     rows = [tuple(header), *(tuple(line) for line in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     for index, row in enumerate(rows):
@@ -124,6 +124,6 @@ def whole(value: float) -> str:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the smallest value that at least ``percent`` of them do not exceed."""
+    """Return the smallest value V of ``values`` for which at least ``percent`` % of the values are at most V."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

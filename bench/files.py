@@ -1,4 +1,4 @@
-"""Many small files at once: until each is delivered, archived and has its receipt."""
+"""Many small files, dropped at once: the time until all are delivered and archived with a receipt."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure(options: Options) -> Report:
 
 
 def _write_files(folder: Path) -> None:
-    """Write the rows of one large file as many small ones, each with the header."""
+    """Write the rows of one large file as `FILES` small files, each with the header."""
     folder.mkdir()
     whole_file = folder.parent / "whole.csv"
     sample.write_csv(whole_file, FILES * ROWS)
@@ -98,6 +98,6 @@ def _report(options: Options, figures: Rounds) -> Report:
             (name, figures.spread(name, whole), figures.spread(f"{name} cpu", milliseconds)) for name in (DAEMON, BARE)
         ],
         ratios=[("files a second over the bare loop", figures.ratio(DAEMON, BARE), "0.33 or more")],
-        notes=[surroundings_note(around), "The bare loop delivers nothing, and its CPU includes the start of Python."],
+        notes=[surroundings_note(around), "The bare loop delivers nothing. Its CPU time includes the start of Python."],
         summary=around | {"files_per_second": {name: round(figures.median(name)) for name in (DAEMON, BARE)}},
     )

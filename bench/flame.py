@@ -1,4 +1,4 @@
-"""Flame graphs of the processes that a benchmark measures, recorded by py-spy beside them."""
+"""Flame graphs of the processes that a benchmark measures, recorded by py-spy."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MISSING = "py-spy is not installed. `make dev` installs it, or install the package py-spy beside this Python."
+MISSING = "py-spy is not installed. Run `make dev`, or install the package py-spy in the environment of this Python."
 _RATE = 200
-"""Samples a second. Each one pauses the process, so the figures of a recorded round are no results."""
+"""Samples a second. Each sample pauses the process, so the figures of a recorded round are no results."""
 
 
 class NotRecorded(Exception):
-    """There is no flame graph; the message says why and what to do."""
+    """A flame graph could not be recorded; the message says why and what to do."""
 
 
 @dataclass(slots=True)
 class Recording:
-    """The flame graphs of one benchmark: ``made`` names them in the order in which their processes started."""
+    """The recording of a benchmark. ``made``: the files of its flame graphs, in the order in which the processes started."""
 
     folder: Path
     benchmark: str
@@ -36,7 +36,7 @@ _RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 @contextlib.contextmanager
 def recording(folder: Path, benchmark: str) -> Iterator[Recording]:
-    """Record every measured process until the context ends, each in a file of its own in ``folder``.
+    """Record each measured process until the context ends, in its own file in ``folder``.
 
     Raises:
         NotRecorded: py-spy is not installed.
@@ -53,7 +53,7 @@ def recording(folder: Path, benchmark: str) -> Iterator[Recording]:
 
 @contextlib.contextmanager
 def recorded(pid: int, name: str) -> Iterator[None]:
-    """Record a measured process until the context ends, if a recording is asked for. ``name`` is shown as its title.
+    """Record a measured process until the context ends, if a `recording` is active. ``name`` is part of the file's name.
 
     Raises:
         NotRecorded: py-spy could not read the process.
@@ -64,7 +64,7 @@ def recorded(pid: int, name: str) -> Iterator[None]:
         return
     picture = found.folder / f"{found.benchmark}-{len(found.made) + 1}-{name.replace(' ', '-')}.svg"
     found.made.append(picture)
-    # The title is the command, so it has no paths.
+    # py-spy writes its command into the title. So the file is given without a path, and cwd is its folder.
     command = [
         "py-spy",
         "record",
@@ -84,14 +84,14 @@ def recorded(pid: int, name: str) -> Iterator[None]:
         try:
             yield
         finally:
-            process.send_signal(signal.SIGINT)  # it has ended already if the measured process has
+            process.send_signal(signal.SIGINT)  # without effect if the measured process, and so py-spy, has ended
             said.append(process.communicate()[0])
     if process.returncode != 0 or not picture.exists():
         raise NotRecorded(f"py-spy could not record {name}: {''.join(said).strip()[-500:]}")
 
 
 def _until_sampling(process: subprocess.Popen[str]) -> str:
-    """Wait until py-spy takes samples or ends; return its output until then."""
+    """Wait until py-spy takes samples or ends; return what it has printed so far."""
     said = ""
     for line in process.stdout or ():
         said += line

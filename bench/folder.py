@@ -88,7 +88,7 @@ def _timed(work: Callable[[T], int], on: T) -> float:
     found = work(on)
     taken = time.monotonic() - started
     if found != FILES:
-        raise AssertionError(f"{found} files were found where {FILES} are")
+        raise AssertionError(f"{found} files were found, not {FILES}")
     return taken
 
 
@@ -99,7 +99,7 @@ def _wait_for_a_day(made: Site) -> None:
 
 
 def _idle(made: Site) -> float:
-    """Return the share of a processor that the daemon uses after it has done its work."""
+    """Return the share of a processor that the daemon uses while it has nothing to do."""
     with made.daemon() as daemon:
         began = time.monotonic()
         before = -1.0
@@ -131,8 +131,8 @@ def _report(options: Options, figures: Rounds) -> Report:
         ),
         notes=[
             surroundings_note(around),
-            "Considered is not read: the connector knows by name and status which files are ready, and in which order.",
-            "At rest the daemon looks through its folder now and then: so seldom that it stays below a quarter of a percent.",
+            "A considered file is not read: the connector has its name and status, and knows whether it is ready.",
+            "An idle daemon scans its folder so rarely that scans take less than a quarter of a percent of a processor.",
         ],
         summary=around | {name: round(figures.median(name), 5) for name in (FIRST, AGAIN, WALK, IDLE, IDLE_LARGE)},
     )

@@ -1,4 +1,4 @@
-"""The goals of speed, and the measured ratios beside them: one row for each case that users feel."""
+"""The performance goals, and a table that compares them with the measured ratios: one row for each use case."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ NOT_MEASURED = "not measured"
 
 
 class Goal(NamedTuple):
-    """A case of users, and the ratio of a benchmark that shows it.
+    """A use case, and the goal for the ratio of a benchmark that represents it.
 
-    ``ratio``: a regular expression for the whole name of the ratio, because some names have a number of rows.
-    ``value``: what the ratio should have at ``least``, or at ``most``.
+    ``ratio``: a regular expression for the whole name of the ratio, because some names contain a number of rows.
+    ``value``: the goal. The ratio should be at ``least`` or at ``most`` this value (``bound``).
     """
 
     case: str
@@ -66,10 +66,10 @@ GOALS = (
 
 
 def beside_goals(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """Return a row for each goal: case, measured, goal, and whether it is reached.
+    """Return a row for each goal: case, measured ratio, goal, and whether the goal is reached.
 
-    ``results``: the benchmarks of several files of results, as `bench.comparison.read_results` returns them. The last one
-    that has a ratio counts.
+    ``results``: the benchmarks of each result file, as `bench.comparison.read_results` returns them. If several files have a
+    ratio, the last file counts.
     """
     rows = []
     for goal in GOALS:

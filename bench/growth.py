@@ -1,4 +1,4 @@
-"""The cost of a row as a load grows: a CSV for the first time at a sixteenth, a quarter and all of the rows."""
+"""The cost of a row as a load grows: first loads of a CSV with a sixteenth, a quarter and all of the rows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _add(figures: Rounds, name: str, rows: int, cost: Cost, *, seconds: float, s
 
 
 def _further(figures: Rounds, name: str, sizes: tuple[int, ...]) -> None:
-    """Add the CPU of a row beyond the smallest and beyond the middle size, which has no start-up in it."""
+    """Add the CPU time of each further row beyond the smallest and the middle size. It contains no start-up."""
     used = [figures.values[f"{name} CPU, {rows}"][-1] for rows in sizes]
     for part in (0, 1):
         figures.add(f"{name} further {part}", (used[part + 1] - used[part]) / (sizes[part + 1] - sizes[part]))
@@ -112,7 +112,7 @@ def _report(options: Options, figures: Rounds, sizes: tuple[int, ...]) -> Report
         ],
         notes=[
             surroundings_note(around),
-            "CPU includes start-up, and of SQLite's row also the reading of the file; its seconds are of the insertions only.",
+            "CPU includes start-up and reading the file. Seconds of SQLite are of the insertions only.",
         ],
         summary=around
         | {

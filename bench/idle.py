@@ -1,4 +1,4 @@
-"""A daemon at rest: every source is unchanged and every entry is delivered."""
+"""The cost of an idle daemon: every source is unchanged and every entry is delivered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def measure(options: Options) -> Report:
 
 
 def many_pipelines(folder: Path, url: str, api_key: str, workspace: str, count: int, *, rows: int = 5) -> Site:
-    """Return a daemon with ``pipelines`` pipelines: each with a folder, a file of ``rows`` rows, and a sink of its own."""
+    """Configure a daemon with ``count`` pipelines. Each has a folder with one file of ``rows`` rows, and its own sink."""
     pipelines = []
     for number in range(count):
         drop = folder / "drop" / str(number)
@@ -128,7 +128,7 @@ def _report(options: Options, figures: Rounds) -> Report:
         ],
         notes=[
             surroundings_note(around),
-            f"Each is observed for {_SECONDS:.0f} s. Wake-ups: voluntary switches of all threads.",
+            f"Each process is observed for {_SECONDS:.0f} s. Wake-ups: voluntary context switches of all threads.",
         ],
         summary=around
         | {"share": {name: round(figures.median(name), 6) for name in names}}

@@ -1,7 +1,7 @@
 """The time from renaming a file into the folder until its last entry is readable, with ``settle_seconds`` 0.
 
-The daemon and the service are running, and the sink exists. The entry is polled in a tight loop on one bare connection, so a
-figure is too high by half a request on average, and polling takes time from both processes.
+The daemon and the service are running, and the sink exists. The entry is polled in a tight loop on one bare connection. So a
+figure is too high by half a request on average, and the polling slows both processes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _made(folder: Path) -> Path:
 
 
 def _files(folder: Path, letter: str) -> list[Path]:
-    """Small CSV files; the last key of a file is its name with the last line's number."""
+    """Write small CSV files, and return them. The keys of a file are its stem and the number of the line."""
     folder.mkdir()
     files = []
     for number in range(FILES + WARM_UP):
@@ -84,12 +84,12 @@ def _visible(made: Site, service: Endpoint) -> list[float]:
 
 
 def _sink(service: Endpoint) -> str:
-    """Return the sink, which is created with the first file."""
+    """Wait until the daemon has created the sink, which it does for the first file; return the sink's path."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while time.monotonic() < deadline:
         if sinks := service.ask("GET", f"{service.sinks}/list"):
             return f"{service.sinks}/{sinks[0]['id']}"
-    raise ChildFailed(f"the sink was not there within {_DEADLINE_SECONDS:.0f} s")
+    raise ChildFailed(f"the sink was not created within {_DEADLINE_SECONDS:.0f} s")
 
 
 def _bare(figures: Rounds, service: Endpoint) -> None:

@@ -1,12 +1,12 @@
-"""Prepared requests over connections that each wait for their response.
+"""A load generator: sends prepared requests over several connections, one request at a time on each.
 
-It has its own protocol, because a general HTTP client would be the limit: httpx takes 0.6 CPU-seconds for a thousand small
-requests, this about a hundredth of it.
+It implements HTTP itself, because a general client would be the bottleneck: for a thousand small requests, httpx takes 0.6 CPU
+seconds, and this program about a hundredth of that.
 
-``python -m bench.load CONNECTIONS KIND SEED COUNT URL...``, with the key in BENCH_API_KEY, prints seconds, CPU-seconds and
-latencies. KIND is ``single``, ``keyed`` (single, each request with an Idempotency-Key, as the daemon sends them), ``read``
-(single, while further connections read entries and pages) or the number of items of a bulk body. The URLs are the ones of the
-mass updates; the connections are shared among them.
+``python -m bench.load CONNECTIONS KIND SEED COUNT URL...``, with the key in BENCH_API_KEY, prints seconds, CPU seconds and
+latencies. KIND is ``single``, ``keyed`` (single, each request with an Idempotency-Key, as the daemon sends it), ``read``
+(single, while further connections read entries and pages) or the number of items in a bulk body. COUNT is the number of
+entries. Each URL is the mass update of a sink; the connections are divided among the URLs.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from bench.figures import percentile
 
 WARM_UP = 500
 READERS = 4
-"""The connections of a `read` load that read."""
+"""The number of reading connections of a load of kind ``read``."""
 
 
 def keys_of(seed: int, count: int) -> list[str]:
-    """Return keys in random order, different for every seed: sorted or repeated keys would be faster in a B-tree."""
+    """Return random keys, different for each seed. Sorted or repeated keys would be faster in a B-tree."""
     dice = random.Random(seed)
     return [f"P{dice.getrandbits(64):016x}/mass" for _ in range(count)]
 
@@ -45,7 +45,7 @@ def value_of(key: str) -> str:
 
 
 def bodies_of(keys: list[str], items: int) -> list[bytes]:
-    """Return a JSON body for each key if ``items`` is 0, else lists of ``items``."""
+    """Return JSON bodies: one for each key if ``items`` is 0, else lists of ``items`` entries."""
     entries = [{"key": key, "value": value_of(key), "dataType": "scalar"} for key in keys]
     if not items:
         return [json.dumps(entry).encode() for entry in entries]
@@ -53,7 +53,7 @@ def bodies_of(keys: list[str], items: int) -> list[bytes]:
 
 
 class _Feed:
-    """Gives requests to free connections; `done` when all have a response, or one failed."""
+    """Gives requests to free connections. `done` ends when all requests have a response, or when one failed."""
 
     def __init__(self, requests: Iterable[bytes]) -> None:
         self._requests: Iterator[bytes] = iter(requests)
@@ -79,10 +79,10 @@ class _Feed:
 
 
 class _Connection(asyncio.Protocol):
-    """HTTP/1.1, one request at a time, responses with Content-Length."""
+    """A client connection of HTTP/1.1: one request at a time, responses with Content-Length."""
 
     def __init__(self, head: bytes) -> None:
-        """``head``: what each request begins with."""
+        """``head``: the bytes with which each request begins."""
         self._head = head
         self._buffer = b""
         self._sent = 0.0
@@ -134,10 +134,10 @@ class _Connection(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """``items`` 0: the document's single form. ``count`` is of entries."""
+    """The arguments of the program. ``items``: entries of a bulk body; 0: single requests. ``count``: number of entries."""
 
     urls: Sequence[str]
-    """Of the mass updates."""
+    """The URLs of the mass updates."""
     connections: int
     items: int
     keyed: bool
@@ -168,7 +168,7 @@ async def _load(plan: _Plan) -> dict[str, float]:
             connection.begin(reads)
         ended, _ = await asyncio.wait([feed.done, reads.done], return_when=asyncio.FIRST_COMPLETED)
         for one in ended:
-            one.result()  # the reads have no end, so they are done if one has failed
+            one.result()  # raises if a request failed; the endless reads are done only after a failure
         outcome = {
             "seconds": time.monotonic() - started,
             "cpu_seconds": time.process_time() - used,
@@ -184,14 +184,14 @@ async def _load(plan: _Plan) -> dict[str, float]:
 
 
 async def _connected(url: str, head: bytes) -> _Connection:
-    """Connect to the server of a URL. ``head`` is what each request begins with."""
+    """Connect to the server of a URL; ``head`` as in `_Connection`."""
     parts = urlsplit(url)
     made = partial(_Connection, head)
     return (await asyncio.get_running_loop().create_connection(made, parts.hostname or "", parts.port or 80))[1]
 
 
 def _reads(url: str, keys: Sequence[str]) -> Iterator[bytes]:
-    """Yield requests that read an entry and the first page of a hundred in turn, without an end."""
+    """Yield an endless alternation of requests: one reads an entry, one the first page of 100 entries."""
     sink = _path(url).removesuffix(b"/mass")
     for key in cycle(keys):
         for target in (b"/" + quote(key, safe="").encode(), b"?take=100&sortedBy=key"):

@@ -1,4 +1,4 @@
-"""Lines appended to a followed file: many at once, and one after the other until each is received; beside syslog-ng."""
+"""Lines appended to a followed file: singly, each after the one before was received, and many at once; also by syslog-ng."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PEER = "syslog-ng, reliable buffer"
 SINGLE_LINES = 200
 
 _AT_ONCE = 0.3
-"""The part of the asked rows that is appended at once."""
+"""The number of lines in the file, as a part of the requested rows."""
 _SEED = 300
 _GAP_SECONDS = (0.005, 0.025)
 _DEADLINE_SECONDS = 20.0
@@ -55,7 +55,7 @@ def _ours(folder: Path, counting: Counting) -> Iterator[tuple[Running, Path]]:
 def _appended(
     figures: Rounds, name: str, follower: tuple[Running, Path], counting: Counting, lines: list[bytes]
 ) -> None:
-    """Append the single lines first, then the rest at once."""
+    """Append the first `SINGLE_LINES` lines one by one, then all other lines at once; add the figures."""
     child, log = follower
     rng = random.Random(_SEED)
     counting.start_anew()
@@ -65,7 +65,7 @@ def _appended(
             started = time.monotonic()
             file.write(line)
             wait = _received(name, counting, number + 1) - started
-            if number:  # the first one creates the sink
+            if number:  # the first line's time includes the creation of the sink
                 waits.append(wait)
             time.sleep(rng.uniform(*_GAP_SECONDS))
         used, started = child.cpu_seconds(), time.monotonic()
@@ -118,7 +118,8 @@ def _report(options: Options, figures: Rounds, lines: int, lacking: str) -> Repo
         ),
         notes=[
             surroundings_note(around),
-            "From the append until the server has the line; syslog-ng looks at the file every 10 ms, and waits 50 ms for a body.",
+            "p50 and p99: from the append until the server has the line. syslog-ng polls the file every 10 ms,",
+            "and sends an incomplete batch after 50 ms.",
             *([lacking + "."] if lacking else []),
         ],
         summary=around

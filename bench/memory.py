@@ -1,4 +1,4 @@
-"""The peak of resident memory of a pass: first and unchanged passes, each also with a tenth of the rows."""
+"""The peak resident memory of first and unchanged passes, each with all rows and with a tenth of the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE_AGAIN = "unchanged, table"
 OF_TABLE = (TABLE, TABLE_AGAIN)
 PASSES = (*OF_CSV, OBJECTS, *OF_TABLE)
 TABLE_SHARE = 0.4
-"""Rows of the table of a SQLite file, as a share of the rows of the other files: 4 million of 10."""
+"""The rows of the SQLite table, divided by the rows of the other files: 4 million if these have 10 million."""
 GOAL_MIB = 300.0
 
 
@@ -129,7 +129,7 @@ def _report(options: Options, figures: Rounds, sizes: tuple[int, int]) -> Report
                 for name in (COLD, OBJECTS, *OF_TABLE)
             ),
         ],
-        notes=[f"The table has {TABLE_SHARE:g} of the rows.", surroundings_note(around)],
+        notes=[f"The table has {TABLE_SHARE:g} times the shown number of rows.", surroundings_note(around)],
         summary=around
         | {
             "peak_mib": {

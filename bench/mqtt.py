@@ -1,4 +1,4 @@
-"""Messages of a broker that sends the next one only after an acknowledgement, beside a client that stores nothing."""
+"""Messages of a broker that waits for acknowledgements, received by the daemon and by a client that stores nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.mosquitto import Mosquitto, mosquitto
 
 MESSAGES = 5_000
 GOAL = 1_000
-"""Messages a second of a broker with one in flight."""
+"""Messages a second from a broker that allows one message in flight."""
 IN_FLIGHT = (1, 20)
 _GOAL_NAME = "the goal"
 _TOPIC = "bench/line"
@@ -45,7 +45,7 @@ def measure(options: Options) -> Report:
     return _report(options, figures)
 
 
-def _ours(  # noqa: PLR0917 - what a round has
+def _ours(  # noqa: PLR0917 - all values of a round
     figures: Rounds, in_flight: int, folder: Path, counting: Counting, broker: Mosquitto, lines: list[bytes]
 ) -> None:
     source = {"connector": "mqtt", "url": broker.url, "topics": [{"filter": _TOPIC}]}
@@ -71,7 +71,7 @@ def _wait_for_subscription(broker: Mosquitto) -> None:
 
 
 def _bare(figures: Rounds, in_flight: int, broker: Mosquitto, lines: list[bytes]) -> None:
-    """Receive the messages with a client that acknowledges each at once."""
+    """Receive the messages with a client that acknowledges each message at once."""
     with _client(broker) as (received, done):
         started = time.monotonic()
         broker.publish(*((_TOPIC, line) for line in lines))

@@ -1,4 +1,4 @@
-"""The pages of the service and of the daemon over a sink and a state file of a million entries, beside pages of nothing."""
+"""The pages of the service and the daemon with a million entries, compared with pages that read no entries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REPEATED = 5
 _BULK = 5_000
 _SINKS = 200
 _LINKS = 20
-"""How often the link to the next page is followed before a later page is measured."""
+"""The number of links to the next page that lead to the measured later page."""
 SIGN_IN = "service: the form for signing in, which reads nothing"
 API = "service: the API's page of 100 entries"
 HEALTH = "daemon: /healthz"
@@ -36,7 +36,7 @@ Connect = Callable[[], http.client.HTTPConnection]
 
 
 class _SocketConnection(http.client.HTTPConnection):
-    """HTTP by a Unix socket."""
+    """An HTTP connection over a Unix socket."""
 
     def __init__(self, file: Path) -> None:
         super().__init__("localhost", timeout=60.0)
@@ -63,7 +63,7 @@ class _Pages:
         return self._ask("POST", path, urlencode(form))
 
     def begin(self, path: str) -> None:
-        """Receive the first byte of a page, and leave."""
+        """Receive the first byte of a page, and close the connection."""
         connection = self.connect()
         try:
             connection.request("GET", path, headers=dict(self.headers))
@@ -74,7 +74,7 @@ class _Pages:
             connection.close()
 
     def later(self, path: str, links: int = _LINKS) -> str:
-        """Return the path of the page that this number of links to the next page lead to."""
+        """Return the path of the page that is ``links`` pages after this one, or of the last page."""
         for _ in range(links):
             following = _NEXT.search(self.get(path).decode())
             if following is None:
@@ -128,7 +128,7 @@ def measure(options: Options) -> Report:
 
 
 def _fill(service: Endpoint, rows: int) -> tuple[str, str]:
-    """Fill a sink, and change a tenth of its entries. Return its path in the API, and a moment before the changes."""
+    """Fill a sink, and change a tenth of its entries. Return the sink's path in the API, and a time before the changes."""
     made = service.ask("POST", service.sinks, {"label": "Parts"})
     path = f"{service.sinks}/{made['id']}"
 
@@ -152,7 +152,7 @@ def _fill(service: Endpoint, rows: int) -> tuple[str, str]:
 
 
 def _daemon_site(folder: Path, service: Endpoint, rows: int) -> Site:
-    """Return a daemon that delivers the rows, and rejects a tenth as many."""
+    """Configure a daemon that delivers ``rows`` entries from its file, and rejects a tenth as many rows."""
     made = site(folder, service, key="{part}.mass", value="{mass} kg", label="Delivered")
     lines = [f"q{number:08d},{number}.5\n" for number in range(rows)]
     unusable = [f",{number}\n" for number in range(rows // 10)]
@@ -263,8 +263,8 @@ def _report(figures: Rounds, names: list[str], options: Options) -> Report:
         ratios=[(f"{slowest} / {GOAL_SECONDS:.0f} s", figures.ratio(slowest, "goal"), "less than 1")],
         notes=(
             surroundings_note(around),
-            f"Each page is requested {_REPEATED} times in a round, on a new connection. The floor is the form for signing in,",
-            "or /healthz of the daemon. Searches and comparisons end after a bounded number of entries, and go on by a link.",
+            f"Each page is requested {_REPEATED} times in a round, on a new connection. The floor is the service's sign-in form,",
+            "or /healthz of the daemon. A page of a search or comparison reads a bounded number of entries.",
         ),
         summary=around | {name: round(figures.median(name), 5) for name in names},
     )

@@ -1,7 +1,7 @@
-"""`ingestd sync` without start-up: imports once, then makes one whole pass for every line that it reads.
+"""`ingestd sync` without start-up: imports once, then makes one whole pass for each line of its standard input.
 
-A pass opens the configuration's state file, reads, delivers and closes, with the event loop and the heap of the command. Only the
-loaded modules are kept between passes. ``python -m bench.passes CONFIGURATION``.
+A pass does what the command does: it opens the state file, reads, delivers and closes, with the command's event loop and memory
+settings. Only the loaded modules are kept between passes. ``python -m bench.passes CONFIGURATION`` prints a JSON line for each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ingestd.telemetry import Event
 
 
 def _ignore(_event: Event) -> None:
-    """Ignore the output of the command, which would mix with the results."""
+    """Ignore an event of the command, because its output would mix with the results."""
 
 
 def main(path: Path) -> None:

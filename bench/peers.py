@@ -1,8 +1,8 @@
-"""A file for the first time, and again: unchanged, written again, with ten changed rows; beside dlt and the Singer SDK.
+"""A file read for the first time, untouched, written again, and with ten changed rows, by ingestd, dlt and the Singer SDK.
 
-Whole commands from exec to the end, with start-up: these products are commands that a scheduler starts. The peers are run by
-the interpreter that INGESTD_BENCH_PEERS names, of an environment with ``dlt``, ``pandas``, ``singer-sdk`` and ``requests``;
-they are never installed from here.
+Whole commands are measured, from exec to the end, because a scheduler starts these products as commands. INGESTD_BENCH_PEERS
+names the interpreter of an environment with ``dlt``, ``pandas``, ``singer-sdk`` and ``requests``. This benchmark never installs
+these packages.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ FIRST, UNTOUCHED, WRITTEN, TEN = "first", "untouched", "written again", "ten cha
 PASSES = (FIRST, UNTOUCHED, WRITTEN, TEN)
 
 _PART = 5
-"""The peers are slow: they and `OURS` get this part of the asked rows."""
+"""All programs get the requested rows divided by this number, because the peers are slow."""
 _SEED = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Product:
-    """``drop``: the folder that ``command`` reads."""
+    """A measured product. ``drop``: the folder that ``command`` reads."""
 
     name: str
     drop: Path
@@ -61,7 +61,7 @@ def measure(options: Options) -> Report:
 
 
 def _missing() -> str:
-    """Return why the peers cannot be measured here; empty if they can."""
+    """Return why the peers cannot be measured; empty if they can."""
     interpreter = os.environ.get(VARIABLE)
     if not interpreter:
         return f"dlt and Singer: not measured, because {VARIABLE} names no interpreter that has them"
@@ -148,7 +148,7 @@ def _report(options: Options, figures: Rounds, rows: int, lacking: str) -> Repor
         ],
         notes=[
             surroundings_note(around),
-            "Seconds of whole commands and the entries that travelled. dlt keeps the time of the newest file; the tap nothing.",
+            "Seconds of whole commands, and sent entries. dlt stores the time of the newest file; the Singer tap stores nothing.",
             *([lacking + "."] if lacking else []),
         ],
         summary=around

@@ -18,7 +18,7 @@ POSTGRES_URL = "INGESTD_BENCH_POSTGRES_URL"
 
 @contextlib.contextmanager
 def empty_database() -> Iterator[str]:
-    """Return the URL of an empty database until the context ends."""
+    """Create an empty database, and drop it when the context ends; yield its URL."""
     server = os.environ[POSTGRES_URL]
     name = f"bench_{os.getpid()}_{random.getrandbits(32):08x}"
     with psycopg.connect(server, autocommit=True) as connection:
@@ -30,7 +30,7 @@ def empty_database() -> Iterator[str]:
 
 
 def server_cpu_seconds() -> float:
-    """Return the processor time of all processes of the server so far, which must run on this machine."""
+    """Return the processor time so far of all processes of the server, in seconds. The server must run on this machine."""
     with psycopg.connect(os.environ[POSTGRES_URL]) as connection:
         status = Path(f"/proc/{connection.info.backend_pid}/status").read_text()
         postmaster = int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])

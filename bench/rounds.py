@@ -17,7 +17,7 @@ CALIBRATION = "calibration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """``folder`` is empty, used by this benchmark only, and removed afterwards."""
+    """The options of a benchmark run. ``folder``: an empty folder that only this benchmark uses; it is removed afterwards."""
 
     rows: int
     repeat: int
@@ -25,7 +25,7 @@ class Options:
     seconds: float = BUDGET_SECONDS
 
     def rounds(self, figures: Rounds) -> Iterator[Path]:
-        """Yield an empty folder for each round; no round begins that would probably exceed ``seconds``."""
+        """Yield an empty folder for each round. No round begins if it would probably end after ``seconds``."""
         begun = time.monotonic()
         longest = 0.0
         for number in range(self.repeat):
@@ -39,7 +39,7 @@ class Options:
             longest = max(longest, time.monotonic() - started)
 
     def surroundings(self, figures: Rounds) -> dict[str, object]:
-        """Return what the summary reports about the run itself."""
+        """Return the facts about the run and the machine that each summary has."""
         times = figures.values[CALIBRATION]
         return {
             "rows": self.rows,
@@ -52,6 +52,7 @@ class Options:
 
 def surroundings_note(surroundings: dict[str, object]) -> str:
     return (
-        f"{surroundings['rounds']} rounds; median (lowest-highest). The same fixed work took up to {surroundings['noise']}x its "
-        f"shortest time meanwhile (noise); load {surroundings['load']}; a 4 KiB flush takes {surroundings['flush_ms']} ms here."
+        f"{surroundings['rounds']} rounds; median (lowest-highest). Noise: the slowest run of the calibration work took "
+        f"{surroundings['noise']}x as long as the fastest. Load {surroundings['load']}; "
+        f"a 4 KiB flush takes {surroundings['flush_ms']} ms."
     )

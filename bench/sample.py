@@ -1,6 +1,6 @@
-"""The measured file: six columns of parts, shuffled, three rows in ten with a comma inside quotes.
+"""The measured file: six columns of parts in random order. Three values in ten are quoted and contain a comma.
 
-Every row is computed from its number, so any received value can be checked without keeping the file.
+Each row is computed from its number, so received values can be checked without the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ COLUMNS = ("part_number", "property", "value", "unit", "revision", "changed")
 KEY = "{part_number}/{property}"
 VALUE = "{value} {unit} {revision}"
 USED = ("part_number", "property", "value", "unit", "revision")
-"""The mapped fields, which a reading has to hash."""
+"""The fields of the mapping, which a reading has to hash."""
 
 _ORDER_SEED = 20_260
 _PROPERTIES = ("mass", "length", "finish", "fit")
@@ -23,7 +23,7 @@ _NOTHING: Mapping[int, str] = {}
 
 
 def write_csv(path: Path, rows: int, *, order: int = 0, revised: Mapping[int, str] = _NOTHING) -> None:
-    """Write ``rows`` parts. ``order``: another shuffle of the same rows; ``revised``: part numbers with another value."""
+    """Write ``rows`` parts. ``order``: the number of the shuffle; ``revised``: the value of some rows, by row number."""
     numbers = _numbers(rows, order)
     with path.open("wb") as file:
         for start in range(0, rows, _CHUNK):
@@ -32,7 +32,7 @@ def write_csv(path: Path, rows: int, *, order: int = 0, revised: Mapping[int, st
 
 
 def write_ndjson(path: Path, rows: int) -> None:
-    """Write the same entries as lines that need no mapping: key and value."""
+    """Write the entries of `write_csv` as JSON lines with key and value, which need no mapping."""
     numbers = _numbers(rows, 0)
     with path.open("wb") as file:
         for start in range(0, rows, _CHUNK):
@@ -40,7 +40,7 @@ def write_ndjson(path: Path, rows: int) -> None:
 
 
 def write_objects(path: Path, rows: int) -> None:
-    """Write the rows of `write_csv` as one object a line, with all fields."""
+    """Write the rows of `write_csv` as JSON lines with all fields."""
     numbers = _numbers(rows, 0)
     with path.open("wb") as file:
         for start in range(0, rows, _CHUNK):
@@ -54,7 +54,7 @@ def read_entries(path: Path) -> pl.DataFrame:
 
 
 def entries(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns key and value from the columns of the file."""
+    """Return a frame with the columns key and value, computed from the columns of the file."""
     return frame.select(
         pl.concat_str(["part_number", "property"], separator="/").alias("key"),
         pl.concat_str(["value", pl.col("unit").fill_null(""), "revision"], separator=" ").alias("value"),
@@ -62,7 +62,7 @@ def entries(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def wrong_values(sampled: Collection[tuple[str, str | None]], rows: int) -> list[str]:
-    """Return the keys of received entries that have another value than the file."""
+    """Return the keys of received entries with another value than in the file."""
     numbers = pl.Series([int(key[1:9]) for key, _ in sampled], dtype=pl.Int64)
     if numbers.is_empty():
         return []
@@ -85,7 +85,7 @@ def _frame(numbers: pl.Series, revised: Mapping[int, str]) -> pl.DataFrame:
         pl.concat_str([pl.lit("P"), n.cast(pl.String).str.zfill(8)]).alias("part_number"),
         pl.lit(pl.Series(_PROPERTIES)).gather(n % len(_PROPERTIES)).alias("property"),
         pl.coalesce(by_hand, pl.when(n % 10 < 3).then(quoted).otherwise(plain)).alias("value"),
-        # A null is written as an empty field; an empty text would be written as "".
+        # A null is written as an empty field, but an empty text as "".
         pl.when(n % 10 >= 3).then(pl.lit("kg")).alias("unit"),
         pl.lit(pl.Series(("A", "B", "C"))).gather(n % 3).alias("revision"),
         pl.concat_str([pl.lit("2026-0"), (n % 9 + 1).cast(pl.String), pl.lit("-1"), (n % 10).cast(pl.String)]).alias(

@@ -1,8 +1,7 @@
-"""The service on PostgreSQL: one host, two hosts, bulks and reads, beside pgbench that does the same work; and a million entries
-beside SQLite.
+"""The service on PostgreSQL: one and two hosts, bulk and reads, compared with pgbench; large sinks compared with SQLite.
 
-The server is the one of INGESTD_BENCH_POSTGRES_URL, on this machine: its processor time is counted. pgbench upserts an entry
-and inserts an audit row in each transaction, with 20 clients, in the schema of the service.
+The server of INGESTD_BENCH_POSTGRES_URL must run on this machine, because its processor time is measured. pgbench has 20 clients
+and uses the schema of the service. Each of its transactions upserts an entry and inserts an audit row.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from bench.postgres import POSTGRES_URL, empty_database, server_cpu_seconds
 from bench.rounds import Options, surroundings_note
 
 CONNECTIONS = 64
-"""To each host."""
+"""The number of connections to each host."""
 BULK_CONNECTIONS = 4
 ITEMS = 500
 SINGLES = 12_000
@@ -96,7 +95,7 @@ class _Bench:
     def served(
         self, name: str, folder: Path, *, hosts: int = 1, sinks: int = 1, kind: str = "single", count: int
     ) -> None:
-        """Write entries on ``hosts``; each has a sink of its own if there are as many ``sinks``."""
+        """Write entries through ``hosts`` processes of the service: all into one sink, or each into its own of ``sinks``."""
         seed = self.seeds.getrandbits(32)
         place = folder / name.replace(" ", "-")
         with contextlib.ExitStack() as stack:
@@ -138,7 +137,7 @@ class _Bench:
             self.figures.add("bulk goal", BULK_GOAL)
 
     def views(self, folder: Path, rows: int) -> None:
-        """Export, list and search a sink of many entries, in both databases in turn."""
+        """Export, list and search a sink of ``rows`` entries, alternately on both databases."""
         with contextlib.ExitStack() as stack:
             sinks = {}
             for database in DATABASES:
@@ -154,7 +153,7 @@ class _Bench:
 
 
 class _Used:
-    """The processor time of hosts and of the server, in seconds."""
+    """The processor time of the hosts and of the PostgreSQL server until `stop`, in seconds."""
 
     def __init__(self, hosts: Sequence[Endpoint]) -> None:
         self._hosts = hosts
@@ -179,7 +178,7 @@ def _service(folder: Path, url: str) -> contextlib.AbstractContextManager[Endpoi
 
 
 def _with_sink(host: Endpoint, number: int) -> tuple[Endpoint, str]:
-    """Return the host and the path of a new sink; each but the first one is in a workspace of its own."""
+    """Create a sink; return its host and path. If ``number`` is not 0, the sink is in a new workspace."""
     if number:
         host = replace(host, workspace=host.ask("POST", "/v1/workspace", {"label": f"Bench {number}"})["id"])
     return host, f"{host.sinks}/{host.ask('POST', host.sinks, {'label': LABEL})['id']}"
@@ -193,7 +192,7 @@ def _fill(service: Endpoint, sink: str, rows: int) -> None:
 
 
 def _check(targets: Sequence[tuple[Endpoint, str]], seed: int, count: int) -> None:
-    """Raise `Wrong` if the sinks together do not have the entries."""
+    """Raise `Wrong` if a single sink does not have the entries, or several sinks together have another number of entries."""
     if len(targets) == 1:
         check_loaded(targets[0][0], LABEL, seed, count)
     elif (held := sum(count_stored(host, path) for host, path in targets)) != count:
@@ -214,7 +213,7 @@ def _search(service: Endpoint, sink: str, _rows: int) -> None:
 
 
 VIEWS: Mapping[str, Callable[[Endpoint, str, int], None]] = {"export": _export, "list": _list, "search": _search}
-"""The parts of `_Bench.views`."""
+"""The operations that `_Bench.views` measures, by name."""
 
 
 def measure(options: Options) -> Report:
@@ -270,8 +269,8 @@ def _report(figures: Rounds, options: Options) -> Report:
         ),
         notes=(
             surroundings_note(around),
-            "Every response came after the commit was durable, and so did pgbench's; the server flushes by its defaults.",
-            "Processor time is that of all hosts and of all processes of the server, without pgbench's own.",
+            "Responses of the service and of pgbench came after a durable commit; PostgreSQL flushes as its defaults say.",
+            "Processor time is of all hosts and all processes of the PostgreSQL server, without the pgbench program.",
         ),
         summary={**around, "figures": {name: round(figures.median(name), 3) for name in figures.values}},
     )

@@ -1,7 +1,7 @@
-"""Writes to the service: single entries on 64 connections, and 5 000 a request, beside the bare database.
+"""Writes to the service: single entries on 64 connections, and 5 000 entries a request, compared with the bare database.
 
-Each figure has a new service with an empty database, and new keys. The load comes from a process that only sends and reads
-(`bench.load`); its share of the processors is shown.
+Each figure is measured with a new service, an empty database and new keys. `bench.load` creates the load in a separate process.
+The table shows the share of a processor that this process uses.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Bench:
 
 
 def _database(kind: str) -> contextlib.AbstractContextManager[str]:
-    """Return the URL of an empty PostgreSQL database until the context ends; empty for SQLite."""
+    """Create an empty PostgreSQL database until the context ends; yield its URL, or an empty text for SQLite."""
     return empty_database() if kind == "postgres" else contextlib.nullcontext("")
 
 
@@ -157,7 +157,7 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
         notes=(
             surroundings_note(around),
             "Every response came after the commit was durable. The rate limit is off (WORKSPACED_REQUESTS_PER_MINUTE=0); keys,",
-            "audit log, metrics and authentication are on. PostgreSQL only where " + POSTGRES_URL + " names a server.",
+            "audit log, metrics and authentication are on. PostgreSQL only if " + POSTGRES_URL + " names a server.",
         ),
         summary={**around, "figures": {name: round(figures.median(name), 1) for name in figures.values}},
     )

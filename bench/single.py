@@ -1,4 +1,4 @@
-"""Single requests: entries a second to a server that implements only the document and has minimal cost."""
+"""Single requests, one entry each: entries a second to a fast server that implements only the interface document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRANSPORTS = {
 }
 
 MOST_ROWS = 60_000
-"""One request for each row takes long enough with these."""
+"""The maximum number of rows. One request for each of these rows takes long enough for a measurement."""
 
 
 def measure(options: Options) -> Report:
@@ -57,7 +57,7 @@ def measure(options: Options) -> Report:
 
 
 def _note(figures: Rounds, name: str, counting: Counting, rows: int, started: float) -> None:
-    """Measure from the drop to the arrival of the last entry."""
+    """Wait until the last entry has arrived; add the figures since ``started``, when the file was dropped."""
     arrived(name, counting, rows)
     tally = counting.tally()
     check_counted(tally, rows, sample.wrong_values(tally.sampled, rows))
@@ -96,7 +96,7 @@ def _report(options: Options, figures: Rounds, rows: int, lacking: str) -> Repor
         notes=[
             surroundings_note(around),
             *([f"{lacking}."] if lacking else []),
-            "Transports: requests ready made, eight in flight, nothing decoded, classified or acknowledged.",
+            "Transports: prepared requests, eight in flight. Responses are not decoded, classified or acknowledged.",
         ],
         summary=around
         | {"entries_per_second": {name: round(figures.median(name)) for name in (OURS, PEER) if figures.count(name)}},

@@ -1,8 +1,8 @@
-"""A server that slows down or rejects as its arguments say, for measuring adaptive senders.
+"""A server that slows down or refuses requests as its arguments say, to measure adaptive senders.
 
-It implements the document only. ``python -m bench.slowing knee 20 0.02`` responds after 20 ms with up to 20 requests in flight,
-and proportionally later with more. ``python -m bench.slowing rate 300`` rejects (429) requests beyond 300 a second, with
-Retry-After and without announced limits. Prints its port; ``GET /tally`` returns the counts.
+It implements only the interface document. ``python -m bench.slowing knee 20 0.02`` responds after 20 ms if at most 20 requests
+are in flight, and proportionally later with more. ``python -m bench.slowing rate 300`` refuses writes beyond 300 a second with
+429 and Retry-After, and announces no limits. The program prints its port; ``GET /tally`` returns the times of the writes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BURST_SECONDS = 0.1
 
 @dataclass(slots=True)
 class Behaviour:
-    """``times`` of the accepted and the rejected writes, on the machine's monotonic clock."""
+    """When the server accepts a write and how late it responds. ``accepted`` and ``refused``: times of the monotonic clock."""
 
     knee: int = 0
     seconds: float = 0.0

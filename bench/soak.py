@@ -1,11 +1,11 @@
-"""`python -m bench soak`: the daemon and the service under load and faults, until memory and descriptors are known to be flat.
+"""`python -m bench soak`: run the daemon and the service under load and faults, and check for leaks of memory and descriptors.
 
 Files are changed, replaced and added all the time, and a log grows by `ROWS_A_SECOND`. A proxy between the daemon and the service
 cuts connections, delays responses, and responds with 429 and 503. At the end every sink must have exactly the last values. A line
-is fitted through the samples of the second half of the time; its rise over that half says whether something leaks.
+is fitted through the samples of the second half of the time. If this line rises too much, the program leaks.
 
-The memory of the daemon is also evaluated for each row of the log, because a leak of some hundred bytes is small beside the whole
-memory. What a statement on a reading connection leaves behind is measured alone, before the load.
+The growth of the daemon's memory is also divided by the rows of the log, because a leak of a few hundred bytes a row is small
+beside the whole memory. What a statement on a reading connection leaks is measured separately, before the load.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SEED = 14
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A sampled quantity. It is flat if it rises by at most ``part`` of its median plus ``grains`` in half of the time."""
+    """A sampled quantity. It is flat if its rise in the second half is at most ``part`` times its median plus ``grains``."""
 
     unit: str
     part: float
@@ -58,30 +58,30 @@ MEASURES: Mapping[str, Measure] = {
     "descriptors": Measure("", part=0.05, grains=3.0),
     "threads": Measure("", part=0.0, grains=2.0),
 }
-"""By name; `Samples` has the series of each for each process."""
+"""The measures by name. `Samples` has a series for each process and measure."""
 
 CACHE_MIB: Mapping[str, float] = {"daemon": 24, "service": 64}
-"""The most that a process keeps of its database in memory (``PRAGMA cache_size``): while that grows, so does the process."""
+"""The maximum size of each program's SQLite cache (``PRAGMA cache_size``). A cache grows with its database up to this size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """``median`` of the second half of a series, and the ``rise`` of its lowest values over that half.
+    """The ``median`` of the second half of a series, and the ``rise`` of its lowest values over that half.
 
-    The lowest of each `WINDOW` samples count, by the line of least squares: connections in use come and go with the load of the
-    machine, while a leak raises the lowest value, too.
+    The rise is that of the least-squares line through the lowest value of each `WINDOW` samples. The number of used connections
+    varies with the load of the machine, but only a leak also raises the lowest values.
     """
 
     median: float
     rise: float
 
     def is_flat(self, measure: Measure, *, cached: float = 0.0) -> bool:
-        """Return True unless the rise exceeds ``cached`` and what a series without a leak shows. A fall is flat."""
+        """Return True if the rise, minus the growth of the cache (``cached``), is not above the measure's limit."""
         return self.rise - cached <= measure.part * self.median + measure.grains
 
 
 def trend(times: Sequence[float], values: Sequence[float]) -> Trend:
-    """Return the trend of the second half of a series: times in seconds, ascending, at least four.
+    """Return the trend of the second half of a series. ``times``: in seconds, ascending.
 
     Raises:
         ValueError: There are fewer than four samples.
@@ -98,9 +98,9 @@ def trend(times: Sequence[float], values: Sequence[float]) -> Trend:
 
 @dataclass(slots=True)
 class Samples:
-    """``times`` in seconds since the start; ``rows``: lines of the log by then; ``series`` by process and measure.
+    """The samples of a run. ``times``: seconds since the start; ``rows``: lines of the log at each time.
 
-    ``databases``: MiB by process.
+    ``series`` by process and measure; ``databases``: the size of each process's database in MiB.
     """
 
     times: list[float] = field(default_factory=list)
@@ -118,7 +118,7 @@ class Samples:
             self.databases.setdefault(name, []).append(file.stat().st_size / 2**20)
 
     def bytes_a_row(self) -> float:
-        """Return by how much the daemon's memory grew in the second half for each row, beyond its cache and the noise."""
+        """Return the daemon's memory growth in the second half, in bytes for each row, without its cache and the noise."""
         memory, database = (
             trend(self.times, self.series["daemon", "memory"]),
             trend(self.times, self.databases["daemon"]),
@@ -134,12 +134,12 @@ class Samples:
 
 
 def _observe(pid: int) -> dict[str, float]:
-    """Return the measures of a process and its children."""
+    """Return the measures of a process and its descendants, in sum."""
     found = dict.fromkeys(MEASURES, 0.0)
     for member in _family(pid):
         process = Path(f"/proc/{member}")
         rollup = (process / "smaps_rollup").read_text().splitlines()
-        # Pages of files are shared: their part of a process depends on which other programs use the same libraries now.
+        # Pages of files are not counted. They are shared, so a process's part depends on other programs with the same files.
         own = next(line for line in rollup if line.startswith("Anonymous:"))
         found["memory"] += int(own.split()[1]) / 1024
         found["descriptors"] += len(list((process / "fd").iterdir()))
@@ -154,7 +154,7 @@ def _family(pid: int) -> Iterator[int]:
 
 
 class _Load:
-    """The folders of the pipelines. ``expected``: the values of each sink by its label."""
+    """The source files and the log of the pipelines. ``expected``: key to value for each sink, by the sink's label."""
 
     def __init__(self, drop: Path, pipelines: int, files: int) -> None:
         self.expected: dict[str, dict[str, str]] = {}
@@ -174,7 +174,7 @@ class _Load:
                 self._write(number, slot, self._path(number, slot))
 
     def change(self) -> None:
-        """Change a random file: half of the time in place, else a file with another name replaces it."""
+        """Change a random file: in half of the cases in place, else a file with another name replaces it."""
         number, slot = self._random.randrange(self._pipelines), self._random.randrange(self._slots)
         path = self._files[number, slot]
         if self._random.random() < 0.5:
@@ -183,7 +183,7 @@ class _Load:
         self._write(number, slot, path)
 
     def append(self, rows: int) -> None:
-        """Let the log have this many rows."""
+        """Append to the log until it has ``rows`` rows."""
         numbers = range(self.rows, rows)
         with self._log.open("a") as opened:
             opened.writelines(f"L{number % LOG_KEYS},{number}\n" for number in numbers)
@@ -249,7 +249,7 @@ def _site(folder: Path, url: str, service: Endpoint, pipelines: int) -> Site:
 
 
 def _difference(service: Endpoint, expected: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the first differing sink as a sentence, or an empty text."""
+    """Return a sentence about the first sink that differs, or an empty text if none differs."""
     sinks = service.ask("GET", service.sinks, timeout=120.0)
     found = {sink["label"]: {entry["key"]: entry["value"] for entry in sink["entries"]} for sink in sinks}
     if len(found) != len(sinks):
@@ -267,20 +267,20 @@ def _await_equal(service: Endpoint, expected: Mapping[str, Mapping[str, str]]) -
     """Wait until each sink has the expected values.
 
     Raises:
-        Wrong: One has others after `DEADLINE_SECONDS`.
+        Wrong: A sink still has other values after `DEADLINE_SECONDS`.
     """
     deadline = time.monotonic() + DEADLINE_SECONDS
     while difference := _difference(service, expected):
         if time.monotonic() > deadline:
             raise Wrong(difference)
-        time.sleep(5.0)  # the service has no notification of all sinks; a reading of all is expensive
+        time.sleep(5.0)  # reading all sinks is expensive
 
 
 def soak(folder: Path, *, minutes: float, pipelines: int, files: int, share: float) -> tuple[Samples, str]:
-    """Run the load and return the samples and a line of its counts. ``share``: of a processor, of both programs.
+    """Run the load; return the samples and a line of counts. ``share``: of a processor that both programs may use together.
 
     Raises:
-        Wrong: A sink differs at the end.
+        Wrong: A sink does not get the expected values.
         ChildFailed: The daemon or the service ended.
     """
     with ExitStack() as stack:
@@ -309,7 +309,7 @@ def _run(site: Site, processes: Mapping[str, Running], load: _Load, seconds: flo
                 raise ChildFailed(f"the {name} ended with {child.process.returncode}")
         if now >= len(samples.times) * every:
             samples.take(now, load.rows, processes, databases)
-            samples.write(site.folder / "samples.json")  # each time, so that an interrupted run leaves its figures
+            samples.write(site.folder / "samples.json")  # each time, so that an interrupted run keeps its figures
         load.append(int(ROWS_A_SECOND * now) + 1)
         if _cpu_seconds(processes) - used < share * now:
             for _ in range(CHANGES_A_TURN):
@@ -329,16 +329,16 @@ def _cpu_seconds(processes: Mapping[str, Running]) -> float:
 )
 @click.option("--files", default=10_000, show_default=True, type=click.IntRange(1), help="Files in all folders.")
 @click.option(
-    "--share", default=0.3, show_default=True, type=click.FloatRange(0.01), help="Of a processor, by both programs."
+    "--share", default=0.3, show_default=True, type=click.FloatRange(0.01), help="Processor share of both programs."
 )
 @click.option(
-    "--folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="An empty folder; it remains."
+    "--folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="An empty folder; it is kept."
 )
 def main(minutes: float, pipelines: int, files: int, share: float, folder: Path) -> None:
     """Run the daemon and the service under load and faults. Exit code 1: a sink differs, or a measure is not flat."""
     folder.mkdir(parents=True, exist_ok=True)
     a_statement = bytes_a_statement(folder)
-    print(f"A statement leaves {a_statement:.1f} bytes; at most {BYTES_A_STATEMENT:.0f} are allowed.", flush=True)
+    print(f"A statement leaks {a_statement:.1f} bytes; at most {BYTES_A_STATEMENT:.0f} are allowed.", flush=True)
     try:
         samples, counts = soak(folder, minutes=minutes, pipelines=pipelines, files=files, share=share)
     except (Wrong, ChildFailed) as error:
@@ -380,10 +380,10 @@ def report(samples: Samples) -> bool:
 
 
 def bytes_a_statement(folder: Path, *, statements: int = STATEMENTS) -> float:
-    """Return by how much the memory of this process grows with a statement on a reading connection of a state file."""
+    """Return the bytes by which a statement on a reading connection of a state file increases this process's memory."""
     mirror = SqliteMirror.open(folder / "statements.db")
     try:
-        # The first statements fill caches. Other parts of the process may need memory meanwhile, but a leak is in each round.
+        # The first statements fill caches. Other parts of the process may allocate in one round, but a leak grows in each.
         sizes = []
         for count in (1000, *[statements] * 3):
             for _ in range(count):

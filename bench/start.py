@@ -1,4 +1,4 @@
-"""Starts: whole commands that have little to do, and a daemon after SIGKILL until its first request."""
+"""Start-up times: short commands from exec to the end, and a daemon after SIGKILL until its first request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIRST_REQUEST = f"run after SIGKILL until its first request, {PENDING:,} pending
 _GOAL_SECONDS = 0.5
 _GOALS_OF_COMMANDS = {HELP: 0.2, STATUS: 0.3, STATUS_ALONE: 0.3}
 _REPEATED = 5
-"""How often a command is measured in a round, because each takes a fraction of a second."""
+"""How often a round measures each command. A command takes only a fraction of a second."""
 _READING_SECONDS = 120.0
 _REQUEST_SECONDS = 30.0
 
@@ -65,7 +65,7 @@ def measure(options: Options) -> Report:
 
 
 class _RefusingService:
-    """A service in a thread that responds 503 to every request; it notes when the first one arrived."""
+    """A service in a thread that responds 503 to every request, and records when the first request arrived."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -108,7 +108,7 @@ class _RefusingService:
 
 
 def _site_with_pending_entries(folder: Path, service: _RefusingService) -> Site:
-    """Return a daemon that was killed when it had read everything and delivered nothing."""
+    """Return a daemon that was killed after it had read all files and delivered nothing."""
     made = many_pipelines(folder, service.url, "bench", "Bench", SINKS, rows=PENDING // SINKS)
     with _daemon(made) as daemon:
         deadline = time.monotonic() + _READING_SECONDS
@@ -126,7 +126,7 @@ def _status(made: Site) -> Cost:
 
 
 def _start_and_kill(made: Site, service: _RefusingService) -> float:
-    """Return the time from exec to the first request, in seconds."""
+    """Start the daemon, and kill it at its first request. Return the time until this request, in seconds."""
     service.forget()
     started = time.monotonic()
     with _daemon(made) as daemon:
@@ -180,7 +180,7 @@ def _report(options: Options, figures: Rounds) -> Report:
         ],
         notes=[
             surroundings_note(around),
-            f"Each is measured {_REPEATED} times in a round. The modules are compiled, and the page cache is warm.",
+            f"Each case is measured {_REPEATED} times in a round. The modules are compiled, and the page cache is warm.",
         ],
         summary=around | {"seconds": {name: round(figures.median(name), 4) for name in (*commands, FIRST_REQUEST)}},
     )

@@ -1,7 +1,7 @@
-"""syslog-ng with its reliable disk buffer, with the same lines and the same counting server; not installed from here.
+"""syslog-ng with its reliable disk buffer. It sends the same lines to the same counting server, and is not installed from here.
 
-It has the best settings that were found: a window as large as one file, large fetches, two workers, no timer above 50 ms that
-delays the last batch. Bodies of 5000 lines were not faster than those of 500.
+It has the best settings that were found: a window as large as one file, large fetches, two workers, and a timer of 50 ms for the
+last batch. Bodies of 5000 lines were not faster than bodies of 500 lines.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MAPPED = '\'$(format-json key="${c.part_number}/${c.property}" value="${c.value
 
 
 def missing() -> str:
-    """Return why syslog-ng cannot be measured here; empty if it can."""
+    """Return why syslog-ng cannot be measured; empty if it can."""
     if not PROGRAM.exists():
         return "syslog-ng is not installed (Debian: syslog-ng-core and syslog-ng-mod-http), so it was not measured"
     if not any(_MODULES.rglob("libhttp.so")):
@@ -60,7 +60,7 @@ def syslog_ng(
 ) -> Iterator[tuple[Running, Path]]:
     """Run syslog-ng that watches ``<folder>/drop``; yield the process and the folder.
 
-    ``follow_seconds``: how often it looks for lines appended to a file that it has read.
+    ``follow_seconds``: the interval in which it looks for new lines in a file that it has read.
     """
     drop = folder / "drop"
     drop.mkdir(parents=True)
@@ -99,7 +99,7 @@ def _version() -> str:
 
 
 def _wait_for(control: Path, child: Running) -> None:
-    """Wait for its control socket, which listens when its sources and destinations are up."""
+    """Wait until the control socket of syslog-ng listens: then its sources and destinations have started."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if child.process.poll() is not None:

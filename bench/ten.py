@@ -1,4 +1,4 @@
-"""Ten of a million rows are changed: the sent bytes and the duration."""
+"""Ten changed rows in a file of a million: what is sent, and how long it takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measure(options: Options) -> Report:
     with counting_server(options.folder) as counting:
         made = delivered_site(options, counting, csv)
         with made.warm() as warm:
-            warm.sync()  # avoids that late imports are measured
+            warm.sync()  # not measured, because the first pass imports further modules
             for folder in options.rounds(figures):
                 for name in (COMMAND, PASS):
                     revised |= _ten_more(rng, revised, options.rows)
@@ -57,7 +57,7 @@ def _measure_one(figures: Rounds, name: str, made: Site, warm: Warm, counting: C
     after = counting.tally()
     changed = [value for _, value in after.sampled[len(before.sampled) :]]
     if not all("by hand" in (value or "") for value in changed):
-        raise Wrong(f"other entries travelled than those that were changed: {changed[:5]}")
+        raise Wrong(f"entries were sent that were not changed: {changed[:5]}")
     figures.add(f"{name} writes", after.writes - before.writes)
     figures.add(f"{name} entries", after.entries - before.entries)
     figures.add(f"{name} lookups", after.lookups - before.lookups)
@@ -88,7 +88,7 @@ def _report(options: Options, figures: Rounds) -> Report:
             ("pass over polars, both warm", figures.ratio(PASS, POLARS), "2 or less"),
             ("their CPU time, both warm", figures.ratio(f"{PASS} cpu", f"{POLARS} cpu"), ""),
         ),
-        notes=[surroundings_note(around), "Counts are the most of any round. Lookups: which workspace, which sink."],
+        notes=[surroundings_note(around), "Counts: the maximum of all rounds. Lookups: which workspace, which sink."],
         summary=around
         | {"seconds": {name: round(figures.median(name), 4) for name in (*names, POLARS)}}
         | {what: int(max(max(figures.values[f"{name} {what}"]) for name in names)) for what in counted},

@@ -1,4 +1,4 @@
-"""The same million rows again: an unchanged file, a rewritten one, one in another order."""
+"""Further passes over the same rows: an untouched file, a file written again, and rows in another order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def measure(options: Options) -> Report:
         made = delivered_site(options, counting, first)
         turns = _turns(made.drop / NAME, first, options.rows)
         with made.warm() as warm:
-            warm.sync()  # avoids that late imports are measured
+            warm.sync()  # not measured, because the first pass imports further modules
             for _ in options.rounds(figures):
                 for case in CASES:
                     turns[case]()
@@ -56,7 +56,7 @@ def delivered_site(options: Options, counting: Counting, csv: Path) -> Site:
 
 
 def replace(target: Path, source: Path) -> None:
-    """Replace the file by one with another's content and a new time, atomically."""
+    """Replace ``target`` atomically by a copy of ``source`` with a new modification time."""
     beside = target.with_suffix(".tmp")
     shutil.copyfile(source, beside)
     beside.replace(target)
@@ -99,11 +99,11 @@ def _count_requests(figures: Rounds, case: str, writes: int, lookups: int, count
 
 
 def polars_alone(figures: Rounds, name: str, csv: Path) -> None:
-    """The limit: warm as ``name``, from exec to end as ``name`` command."""
+    """Measure the limit: polars alone. Adds the warm seconds as ``name``, and those of the whole command as "name command"."""
     once = run(python("bench.limits.polars_hash", str(csv), "1"))
     figures.add(f"{name} command", once.seconds)
     figures.add(f"{name} peak", once.peak_mib)
-    # The first of four times is ignored: it starts polars' threads and grows its memory.
+    # The first of four times is ignored, because polars starts its threads and allocates memory in it.
     often = run(python("bench.limits.polars_hash", str(csv), "4"))
     times = json.loads(often.output)
     figures.add(name, statistics.median(times["seconds"][1:]))

@@ -1,8 +1,8 @@
-"""A real systemd as the first process of a root folder, in namespaces of its own, by systemd-nspawn.
+"""A real systemd that systemd-nspawn boots in a root folder, with its own namespaces.
 
-The folder must be a root folder made for this purpose: its systemd changes files there. The kernel is that of the machine. The
-system has no network but its loopback interface. Its processes and mounts end with the context, or with the process that started
-it; its control groups with the context. It needs root.
+The root folder must be made for this purpose, because its systemd changes files there. The system uses the machine's kernel and
+has only a loopback interface. Its processes and mounts end with the context, or with the process that started it. Its control
+groups end only with the context. The caller needs root.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEADLINE_SECONDS = 60.0
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FOLLOW = ("--follow", "--no-tail", "--output=json", "--output-fields=MESSAGE,UNIT,_SYSTEMD_UNIT")
 
-# systemd-nspawn refuses a /run on a disk. It and its container are in a process namespace that ends with `unshare`.
+# systemd-nspawn refuses a /run that is on a disk. `unshare` gives it a process namespace that ends with `unshare`.
 _START = """
 set -e
 for group in $GROUPS_OF_SYSTEM; do echo 0 >"$group/cgroup.procs"; done
@@ -45,7 +45,7 @@ Event = Mapping[str, Any]
 
 
 def missing_requirement() -> str | None:
-    """Return why no system can be booted here, with the package to install; None if it is possible."""
+    """Return why no system can be booted here, and the package to install; None if a system can be booted."""
     if os.geteuid() != 0:
         return "booting a systemd in a root folder needs root"
     for program, package in (("systemd-nspawn", "systemd-container"), ("nsenter", "util-linux")):
@@ -53,17 +53,17 @@ def missing_requirement() -> str | None:
             return f"{program} is missing: install Debian's package {package}"
     trial = ("unshare", "--mount", "--pid", "--fork", "true")
     if subprocess.run(trial, capture_output=True, check=False).returncode:
-        return "this container may not create namespaces, so no systemd can be booted in one"
+        return "this container may not create namespaces, so no systemd can be booted"
     return None
 
 
 class BootedSystem:
-    """A running system: commands run inside it, and its journal is followed from its first line."""
+    """A running system. It runs commands, and its journal is read from the first line."""
 
     def __init__(self, leader: int, journal: Path) -> None:
         self._enter = ("nsenter", f"--target={leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
         self._arrived: queue.Queue[Event | None] = queue.Queue()
-        # Outside, because a process of another parent would keep the namespace of the system alive.
+        # journalctl runs outside the system: inside, it would keep the system's process namespace alive.
         words = ("journalctl", f"--directory={journal}", *_FOLLOW)
         self._follower = subprocess.Popen(
             words, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
@@ -85,12 +85,12 @@ class BootedSystem:
         return done
 
     def show(self, unit: str, *names: str) -> dict[str, str]:
-        """Return properties of a unit, as systemd has them."""
+        """Return the values of a unit's properties, by name."""
         printed = self.run("systemctl", "show", unit, f"--property={','.join(names)}").stdout
         return dict(line.split("=", 1) for line in printed.splitlines())
 
     def wait_for(self, matches: Callable[[Event], bool], what: str, *, seconds: float = DEADLINE_SECONDS) -> Event:
-        """Return the next entry of the journal that matches; entries before it are passed once and for all."""
+        """Return the next entry of the journal that matches. Later calls do not see the entries before it again."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -103,7 +103,7 @@ class BootedSystem:
                 return event
 
     def wait_for_text(self, unit: str, pattern: str, *, seconds: float = DEADLINE_SECONDS) -> Event:
-        """Return the next line by or about a unit that contains a regular expression."""
+        """Return the next journal entry from or about a unit with a text that matches a regular expression."""
         return self.wait_for(
             lambda event: (
                 unit in (event.get("UNIT"), event.get("_SYSTEMD_UNIT"))
@@ -126,7 +126,7 @@ class BootedSystem:
         return subprocess.run(words, env=_environment(), capture_output=True, text=True, check=False).stdout
 
     def close(self) -> None:
-        """Follow the journal no longer."""
+        """Stop reading the journal."""
         self._follower.kill()
         self._reader.join()
         self._follower.communicate()
@@ -134,8 +134,8 @@ class BootedSystem:
 
 @contextlib.contextmanager
 def booted(root: Path, *binds: tuple[Path, str]) -> Iterator[BootedSystem]:
-    """Boot the systemd of ``root``, and kill it at the end. ``binds``: paths of this machine, read-only, and where they are."""
-    (root / "etc/machine-id").write_text(f"{os.urandom(16).hex()}\n", encoding="ascii")  # else it is a first boot
+    """Boot the systemd of ``root``, and kill it at the end. ``binds``: (path here, path in the system), read-only."""
+    (root / "etc/machine-id").write_text(f"{os.urandom(16).hex()}\n", encoding="ascii")  # without it: a first boot
     (root / "var/log/journal").mkdir(parents=True, exist_ok=True)
     mounted = [f"--bind-ro={source}:{target}" for source, target in binds]
     with contextlib.ExitStack() as stack:
@@ -153,7 +153,7 @@ def booted(root: Path, *binds: tuple[Path, str]) -> Iterator[BootedSystem]:
             stdin=subprocess.DEVNULL, stdout=console, stderr=console,
         )  # fmt: skip
         try:
-            with notified:  # closed then, because one that is not read would fill and stop systemd
+            with notified:  # closed after the start, because an unread socket would fill and block systemd
                 ready = _is_ready(notified, process)
             if not ready:
                 console.seek(0)
@@ -167,7 +167,7 @@ def booted(root: Path, *binds: tuple[Path, str]) -> Iterator[BootedSystem]:
 def _is_ready(notified: socket.socket, process: subprocess.Popen[bytes]) -> bool:
     """Wait until the system has reached its default target; return False if it ends or takes too long."""
     deadline = time.monotonic() + BOOT_SECONDS
-    notified.settimeout(1.0)  # how long the end of the process may go unnoticed
+    notified.settimeout(1.0)  # the maximum time until the end of the process is noticed
     while process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(TimeoutError):
             if "READY=1" in notified.recv(65_536).decode().splitlines():
@@ -176,7 +176,7 @@ def _is_ready(notified: socket.socket, process: subprocess.Popen[bytes]) -> bool
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what runs, and wait until the last process of its namespace has ended."""
+    """Kill ``process``, and wait until the last process of its namespace has ended."""
     with contextlib.ExitStack() as stack:
         first = []  # process 1 of the namespace ends after all others
         for child in _children(process.pid):
@@ -198,7 +198,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _leader(pid: int) -> int:
-    """Return the process of the machine that is process 1 of the system."""
+    """Return the machine's process id of the system's process 1, a descendant of ``pid``."""
     for child in _children(pid):
         status = Path(f"/proc/{child}/status").read_text(encoding="utf-8")
         numbers = re.search(r"^NSpid:(.*)$", status, re.MULTILINE)
@@ -206,16 +206,14 @@ def _leader(pid: int) -> int:
             return child
         with contextlib.suppress(LookupError):
             return _leader(child)
-    raise LookupError(f"process {pid} has no descendant that is process 1 of a namespace in its own")
+    raise LookupError(f"process {pid} has no descendant that is process 1 of a nested namespace")
 
 
 @contextlib.contextmanager
 def _control_groups() -> Iterator[list[Path]]:
-    """Create an own group in each hierarchy that systemd uses, and remove it with all groups below it."""
+    """Create a control group in each hierarchy that systemd uses; remove it at the end, with all groups below it."""
     made: list[Path] = []
-    name = (
-        f"ingestd-boot-{os.urandom(4).hex()}"  # one name, because systemd-nspawn repeats its group in both hierarchies
-    )
+    name = f"ingestd-boot-{os.urandom(4).hex()}"  # systemd-nspawn uses the same group path in both hierarchies
     try:
         for mount, path in _hierarchies():
             group = mount / path / name
@@ -229,7 +227,7 @@ def _control_groups() -> Iterator[list[Path]]:
 
 
 def _hierarchies() -> Iterator[tuple[Path, str]]:
-    """Yield where the hierarchies of systemd are mounted, with the group of this process: version 2, and its own of version 1."""
+    """Yield (mount, this process's group) of version 2 of control groups, and of systemd's hierarchy of version 1."""
     own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines())
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         before, _, after = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""Parts of the lock file: the locked versions, with hashes, of what some of the extras need."""
+"""Extracts of a lock file: the locked versions, with hashes, of all packages that given requirements need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCK = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?P<extras>\[.*\])?==.*(?:\n[ \t
 
 
 def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list[Distribution]:
-    """Return the installed distributions that the requirements need, also indirectly; those of ``without`` are not included."""
+    """Return the installed distributions that the requirements need, also indirectly, except the names in ``without``."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
     left = [Requirement(text) for text in requirements]
@@ -31,7 +31,7 @@ def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list
 
 
 def locked_requirements(lock: str, requirements: Iterable[str]) -> str:
-    """Return the blocks of a lock file for what the requirements need, for ``pip install --require-hashes``.
+    """Return the blocks of a lock file that ``pip install --require-hashes`` needs for the requirements.
 
     The environment that runs this must have the locked packages (`make dev`).
 
@@ -40,12 +40,12 @@ def locked_requirements(lock: str, requirements: Iterable[str]) -> str:
     """
     blocks: dict[str, str] = {}
     with_extras: dict[str, str] = {}
-    for block in _BLOCK.finditer(lock):  # a package has several if its version depends on the Python
+    for block in _BLOCK.finditer(lock):  # a package has several blocks if its version depends on the version of Python
         name = canonicalize_name(block["name"])
         blocks[name] = f"{blocks.get(name, '')}{block[0]}\n"
         if block["extras"]:
             with_extras[name] = f"{name}{block['extras']}"
-    # pip installs the extras of a line, too, and requires their packages. Another part of the lock file may need them.
+    # If a block has extras, pip also needs the packages of these extras, even if ``requirements`` don't need the extras.
     needed = [*requirements]
     while missing := [with_extras.pop(name) for name in _names(needed) if name in with_extras]:
         needed += missing

@@ -1,8 +1,8 @@
-"""Build the packages into dist/: `make package`. The time in them is that of HEAD.
+"""Build the packages into dist/: `make package`. Timestamps in the packages are the commit time of HEAD.
 
 - ``ingestd``: sdist and wheel of the daemon and the service. The service's dependencies are the extra ``workspaced``.
-- ``workspaced``: a wheel of the service alone, with nothing that only the daemon needs.
-- ``ingestd_VERSION_ARCHITECTURE.deb``: both programs with their locked dependencies, in an environment of their own.
+- ``workspaced``: a wheel of the service alone, without code or dependencies that only the daemon needs.
+- ``ingestd_VERSION_ARCHITECTURE.deb``: both programs and their locked dependencies, in one virtual environment.
 - ``requirements-*.txt``: the locked versions, with hashes, for the Containerfile.
 """
 
@@ -26,9 +26,9 @@ from scripts.locked_requirements import locked_requirements
 
 ROOT = Path(__file__).parents[1]
 NOT_LOCKED = {"mssql", "oracle"}
-"""Extras that are in no package: the Makefile says why they are not locked."""
+"""Extras that no package contains. The Makefile says why they are not locked."""
 HOME = "usr/lib/ingestd"
-"""The virtual environment of the Debian package. Its interpreter is Debian's."""
+"""The virtual environment of the Debian package. It uses Debian's interpreter."""
 
 PROGRAMS = ("ingestd", "workspaced")
 COMPLETIONS = {
@@ -138,20 +138,20 @@ def project() -> Mapping[str, Any]:
 
 
 def everything() -> str:
-    """Return the requirement of the Debian package and the image: all locked extras, because pip can't add one there."""
+    """Return the requirement of the Debian package and the image: all locked extras, because users can't add extras there."""
     extras = sorted(set(project()["optional-dependencies"]) - NOT_LOCKED)
     return f"ingestd[{','.join(extras)}]"
 
 
 def service_alone() -> Mapping[str, Sequence[str]]:
-    """Return the table that describes the distribution ``workspaced``."""
+    """Return the table of pyproject.toml that describes the distribution ``workspaced``."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     table: Mapping[str, Sequence[str]] = tomllib.loads(text)["tool"]["ingestd"]["service-alone"]
     return table
 
 
 def service_dependencies() -> list[str]:
-    """Return the requirements of the service alone, with the ranges of the project."""
+    """Return the requirements of the distribution ``workspaced``, with the version ranges of pyproject.toml."""
     ranges = {re.split(r"[\[<>=!~ ]", text)[0]: text for text in project()["dependencies"]}
     return [*(ranges[name] for name in service_alone()["shared"]), *project()["optional-dependencies"]["workspaced"]]
 
@@ -221,7 +221,7 @@ def build_debian(work: Path, into: Path, wheel: Path, python: str) -> Path:
 
 
 def install_environment(home: Path, wheel: Path, requirements: Path, python: str) -> None:
-    """Make the virtual environment with the locked packages and the wheel, without pip and without paths of this machine."""
+    """Make a virtual environment with the locked packages and the wheel. It has no pip, and no paths of this machine."""
     run(python, "-m", "venv", "--without-pip", str(home))
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin/python3"), "install", "--quiet", "--no-compile"]
     run(*pip, "--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes", "-r", str(requirements))
@@ -234,7 +234,7 @@ def install_environment(home: Path, wheel: Path, requirements: Path, python: str
     shutil.rmtree(home / "include", ignore_errors=True)
     if (home / "lib64").is_symlink():
         (home / "lib64").unlink()
-    for compiled in list(home.rglob("__pycache__")):  # of packages that pip itself imports
+    for compiled in list(home.rglob("__pycache__")):  # pip compiles modules that it imports itself
         shutil.rmtree(compiled)
     for notes in home.rglob("*.dist-info"):
         (notes / "direct_url.json").unlink(missing_ok=True)  # the path of the wheel on this machine
@@ -249,7 +249,7 @@ def left_out(line: str) -> bool:
 
 
 def write_control(root: Path, *, version: str, architecture: str, python: str) -> None:
-    """Write what dpkg reads: description, dependencies, checksums and the scripts for installation and removal."""
+    """Write the control files for dpkg: description, dependencies, checksums, and scripts for installation and removal."""
     number = output(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
     size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink()) // 1024
     units = (
@@ -287,7 +287,7 @@ def path_of(line: str) -> str:
 
 
 def accounts_and_folders() -> Iterator[str]:
-    """Yield the commands that create what systemd/ describes, on machines with and without systemd."""
+    """Yield shell commands that create the accounts and folders of systemd/, on machines with and without systemd."""
     for line in lines_of("ingestd.sysusers.conf"):
         kind, name, *rest = re.findall(r'"[^"]*"|\S+', line)
         if kind == "g":
@@ -302,7 +302,7 @@ def accounts_and_folders() -> Iterator[str]:
     for line in lines_of("ingestd.tmpfiles.conf"):
         kind, path, mode, user, group, *_ = line.split()
         if kind == "d":
-            # Only at the first installation, and never what exists: it may be a link by then, which `install` would follow.
+            # Only at the first installation, and only if nothing exists there: `install` would follow an existing link.
             is_new = f'[ -z "$2" ] && [ ! -e {path} ] && [ ! -L {path} ]'
             yield f"if {is_new}; then install -d -m {mode} -o {user} -g {group} {path}; fi"
         else:
@@ -310,18 +310,18 @@ def accounts_and_folders() -> Iterator[str]:
 
 
 def lines_of(name: str) -> list[str]:
-    """Return the lines of a file of systemd/ that are no comments."""
+    """Return the lines of a file in systemd/, without comments and empty lines."""
     text = (ROOT / "systemd" / name).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
 def compressed(text: str) -> bytes:
-    """Return text as gzip, without a time."""
+    """Return gzip-compressed text, without a timestamp."""
     return gzip.compress(text.encode(), mtime=0)
 
 
 def write(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
-    """Write a file with its folder."""
+    """Write a file, and create its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     path.chmod(mode)

@@ -1,12 +1,12 @@
-"""Make a release: `make release VERSION=x.y.z`; `DRY_RUN=1` does all of it but the commit, the tag and the files in dist/.
+"""Make a release: `make release VERSION=x.y.z`. With `DRY_RUN=1`, only step 5 is left out.
 
-Everything happens in a copy of HEAD below a temporary folder. The checkout changes only after every check has passed:
+The work is done in a copy of HEAD in a temporary folder. The checkout changes only after all checks have passed:
 
-1. The tree is clean, the tag is free, the version is not lower than the last, and the changelog has unreleased changes.
+1. Check that the tree is clean, the tag is free, the version is not lower than the last, and the changelog has changes.
 2. In the copy: set the version in pyproject.toml, and move the unreleased changes below the version and the date.
 3. Build the sdist and the wheel, once.
-4. For each Python: install the wheel with the locked versions of its dependencies and nothing else. Run the commands and the
-   demo from it, then the unit tests.
+4. For each version of Python: install only the wheel and the locked versions of its dependencies. Run its commands, the demo
+   and the unit tests.
 5. In the checkout: write the changed files, commit, tag, and put the sdist and the wheel into dist/. Nothing is pushed.
 """
 
@@ -31,7 +31,7 @@ PROGRAMS = Path(sys.executable).parent
 TESTED = (
     "tests", "bench", "scripts", "config", "docs", "systemd", "pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md",
 )  # fmt: skip
-"""Files that the tests read beside the installed packages. The packages are left out, because the tests import the wheel."""
+"""Files that the tests read. The project's packages are left out, so that the tests import the installed wheel."""
 
 
 class ReleaseRefused(Exception):
@@ -64,8 +64,8 @@ def main(arguments: list[str]) -> int:
     """Run a release; 0 on success, 1 with a sentence on standard error if it is refused or fails."""
     parser = argparse.ArgumentParser(description="Build, test and tag a release.")
     parser.add_argument("version")
-    parser.add_argument("--dry-run", action="store_true", help="leave nothing behind")
-    parser.add_argument("--allow-missing", action="store_true", help="go on without a Python that is not installed")
+    parser.add_argument("--dry-run", action="store_true", help="do not commit, tag or write into dist/")
+    parser.add_argument("--allow-missing", action="store_true", help="skip each version of Python that is missing")
     parser.add_argument("--pythons", nargs="+", default=PYTHONS, metavar="X.Y")
     given = parser.parse_args(arguments)
     checkout = Path(run("git", "rev-parse", "--show-toplevel").strip())
@@ -114,7 +114,7 @@ def check(plan: Plan) -> None:
     """Run the checks that need no build.
 
     Raises:
-        ReleaseRefused: One of them failed.
+        ReleaseRefused: A check failed.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", plan.version):
         raise ReleaseRefused(f"'{plan.version}' is no version of the form x.y.z. Use make release VERSION=1.2.3.")
@@ -129,10 +129,10 @@ def check(plan: Plan) -> None:
 
 
 def find_interpreters(plan: Plan) -> dict[str, str]:
-    """Return the command of each Python of the plan, from PATH, pyenv or uv, which downloads one if it can.
+    """Return the interpreter of each version of the plan, from PATH or pyenv; uv tries to download the missing versions.
 
     Raises:
-        ReleaseRefused: One is missing and the plan does not permit that, or there is none at all.
+        ReleaseRefused: A version is missing and the plan does not permit that, or all versions are missing.
     """
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     environment = {
@@ -155,7 +155,7 @@ def find_interpreters(plan: Plan) -> dict[str, str]:
     if missing:
         names = ", ".join(f"Python {number}" for number in missing)
         if not plan.allow_missing or not found:
-            hint = "" if not found else " Set ALLOW_MISSING=1 to release without testing there."
+            hint = "" if not found else " Set ALLOW_MISSING=1 to release without this test."
             raise ReleaseRefused(f"{names} is not installed, and uv could not download it. Install it.{hint}")
         say(f"WARNING: not tested on {names}, which is not installed (ALLOW_MISSING)")
     return found
@@ -170,7 +170,7 @@ def unpack_head(plan: Plan) -> None:
 
 
 def build(plan: Plan) -> Path:
-    """Build the sdist and the wheel from the copy into its dist/, with the time of HEAD in them; return the wheel's path."""
+    """Build the sdist and the wheel in dist/ of the copy, with the commit time of HEAD; return the wheel's path."""
     say("build the sdist and the wheel")
     epoch = git(plan, "log", "-1", "--format=%ct").strip()
     run(sys.executable, "-m", "hatchling", "build", cwd=plan.source, SOURCE_DATE_EPOCH=epoch)
@@ -182,7 +182,7 @@ def build(plan: Plan) -> Path:
 
 
 def test_wheel(plan: Plan, wheel: Path, number: str, interpreter: str) -> str:
-    """Install the wheel into a new environment and test it there; return the OpenAPI document that it prints.
+    """Install the wheel into a new environment and test it there; return the OpenAPI document that the service prints.
 
     Raises:
         ReleaseRefused: A command or a test failed.
@@ -217,7 +217,7 @@ def test_wheel(plan: Plan, wheel: Path, number: str, interpreter: str) -> str:
 
 
 def publish(plan: Plan, notes: str) -> None:
-    """Write the copy's changes into the checkout, commit and tag them, and keep what was built."""
+    """Write the copy's changes into the checkout, commit and tag them, and put the built files into dist/."""
     files = ("pyproject.toml", "CHANGELOG.md", "docs/openapi.json")
     for name in files:
         shutil.copy(plan.source / name, plan.checkout / name)
@@ -228,14 +228,14 @@ def publish(plan: Plan, notes: str) -> None:
     kept.mkdir(exist_ok=True)
     for built in (plan.source / "dist").iterdir():
         shutil.copy(built, kept)
-    say(f"{plan.tag} is tagged; dist/ has what was tested. Next: git push --follow-tags, and upload dist/.")
+    say(f"{plan.tag} is tagged; dist/ has the tested files. Next: git push --follow-tags, and upload dist/.")
 
 
 def read_version(project: str) -> str:
     """Return the version in the text of pyproject.toml.
 
     Raises:
-        ReleaseRefused: There is no such line, or more than one.
+        ReleaseRefused: The text has no line with a version, or more than one.
     """
     found = VERSION_LINE.findall(project)
     if len(found) != 1:
@@ -250,9 +250,9 @@ def set_version(project: str, version: str) -> str:
 
 
 def move_unreleased(changelog: str, version: str, date: str) -> tuple[str, str]:
-    """Return the changelog with its unreleased changes below ``version`` and ``date``, and these changes alone.
+    """Return the changelog with its unreleased changes moved below ``version`` and ``date``, and the text of these changes.
 
-    A section that was written for ``version`` before its release, without a date, gets the date instead.
+    If the changelog already has a section for ``version`` without a date, this section gets the date instead.
 
     Raises:
         ReleaseRefused: There are no unreleased changes, or they are in two sections.
@@ -276,7 +276,7 @@ def section(changelog: str, heading: str) -> str:
 
 
 def ordered(version: str) -> tuple[int, ...]:
-    """Return a version as a value that can be compared."""
+    """Return a version as a tuple of numbers, which can be compared."""
     return tuple(int(part) for part in version.split("."))
 
 

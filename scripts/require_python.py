@@ -1,6 +1,6 @@
-"""Say in one sentence that a Python can't run this project, before pip lists versions. Runs on every Python 3.
+"""Check whether a version of Python can run this project, before pip fails with a long message. Runs on every Python 3.
 
-python3 scripts/require_python.py    # 0 if it can
+python3 scripts/require_python.py    # exit code 0: it can; else one sentence on standard error
 """
 
 import importlib.util
@@ -13,7 +13,7 @@ BOUNDS = re.compile(r'^requires-python = ">=3\.([0-9]+),<3\.([0-9]+)"', re.MULTI
 
 
 def refusal(major: int, minor: int, project: str, *, has_venv: bool) -> str:
-    """Return why a Python can't be used, from the text of pyproject.toml; an empty text if it can."""
+    """Return why a version of Python can't be used, or an empty text. ``project``: the text of pyproject.toml."""
     first, after = map(int, BOUNDS.findall(project)[0])
     if not (3, first) <= (major, minor) < (3, after):
         return (

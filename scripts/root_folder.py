@@ -1,4 +1,4 @@
-"""A root folder with the essential Debian packages of this machine and with others, as a new machine has them."""
+"""A root folder like that of a new Debian machine: copies of this machine's essential packages and of chosen packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def make_root(root: Path, wanted: list[str]) -> None:
-    """Copy the packages that a Debian machine has at least, with those of ``wanted``."""
+    """Copy the essential packages, those in ``wanted``, and all packages that these need, into ``root``."""
     status = Path("/var/lib/dpkg/status").read_text(encoding="utf-8").split("\n\n")
     taken = needed_packages(status, wanted)
     for link in ("bin", "sbin", "lib", "lib64"):
@@ -21,7 +21,7 @@ def make_root(root: Path, wanted: list[str]) -> None:
     listed = output("dpkg-query", "--listfiles", *sorted(taken)).splitlines()
     for name in sorted({path for path in listed if path.startswith("/") and path != "/."}):
         copy(Path(name), root)
-    made = ("passwd", "group", "shadow", "gshadow", "adduser.conf", "ld.so.cache")  # by scripts of the packages
+    made = ("passwd", "group", "shadow", "gshadow", "adduser.conf", "ld.so.cache")  # created by scripts of packages
     for path in (
         *(Path("/etc", name) for name in made),
         *Path("/etc/alternatives").iterdir(),
@@ -37,7 +37,7 @@ def make_root(root: Path, wanted: list[str]) -> None:
 
 
 def needed_packages(status: list[str], wanted: list[str]) -> set[str]:
-    """Return the essential packages, those that are wanted, and what all of them need."""
+    """Return the essential packages, those in ``wanted``, and all packages that these need."""
     records = {}
     for text in status:
         fields = dict(re.findall(r"^(\S+): (.*)$", text, re.MULTILINE))
@@ -56,7 +56,7 @@ def needed_packages(status: list[str], wanted: list[str]) -> set[str]:
 
 
 def write_dpkg_state(root: Path, status: list[str], taken: set[str]) -> None:
-    """Have dpkg regard the copied packages as installed."""
+    """Write the state files of dpkg, so that dpkg regards the copied packages as installed."""
     for name in ("info", "updates", "triggers"):
         (root / "var/lib/dpkg" / name).mkdir(parents=True, exist_ok=True)
     (root / "var/lib/dpkg/available").touch()
@@ -64,11 +64,11 @@ def write_dpkg_state(root: Path, status: list[str], taken: set[str]) -> None:
     (root / "var/lib/dpkg/status").write_text("\n\n".join(kept) + "\n\n", encoding="utf-8")
     for name in taken:
         for listed in Path("/var/lib/dpkg/info").glob(f"{name}[.:]*list"):
-            (root / "var/lib/dpkg/info" / listed.name).touch()  # else dpkg warns
+            (root / "var/lib/dpkg/info" / listed.name).touch()  # without it, dpkg warns
 
 
 def names_of(dependencies: str) -> list[str]:
-    """Return all names in a field of dependencies, without versions and architectures."""
+    """Return all package names in a dependency field, without versions and architectures."""
     return re.findall(r"(?:^|[,|] *)([a-z0-9][a-z0-9+.-]*)", dependencies)
 
 
@@ -88,7 +88,7 @@ def copy(path: Path, root: Path) -> None:
 
 
 def expect(right: bool, sentence: str) -> None:
-    """Print what was checked; end the program if it is not so."""
+    """Print a checked ``sentence``; end the program if it is not ``right``."""
     if not right:
         raise SystemExit(f"not so: {sentence}")
     print(f"ok: {sentence}")

@@ -1,6 +1,6 @@
-"""Boot the systemd of a root folder with the Debian package, and do there what the installation page describes.
+"""Test the Debian package under systemd: boot a root folder, and follow the installation page there.
 
-The blocks marked `sh` of two sections of docs/installation.md run there as root, as they are.
+The `sh` blocks in two sections of docs/installation.md run there as root, unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scripts.root_folder import expect
 
 PAGE = Path(__file__).parents[1] / "docs/installation.md"
 WANTED = ("apt", "ca-certificates", "curl", "dbus", "systemd")
-"""What the page needs of the machine beside the package."""
+"""The other packages that the commands of the page need."""
 UNITS = ("ingestd.service", "workspaced.service")
 WANTS = "etc/systemd/system/multi-user.target.wants"
 DROP = "/srv/ingestd/drop"
@@ -25,16 +25,16 @@ ACKNOWLEDGED = '"event": "partition_acknowledged"'
 
 
 def try_booted(root: Path, package: Path) -> None:
-    """Boot ``root``, in which the package is installed, and perform the page.
+    """Boot ``root``, in which the package is installed, and run the commands of the page.
 
     Raises:
-        AssertionError: a command failed; with what it printed and the end of the journal.
+        AssertionError: a command failed; the message has its output and the end of the journal.
     """
     reason = missing_requirement()
     if reason is not None:
         raise SystemExit(f"the package can't be tried under systemd: {reason}")
     shutil.copy(package, root / "root")
-    # apt upgrades only to another version, so the installed one is recorded as older.
+    # apt upgrades only to another version, so the installed package is recorded with an older version.
     status = root / "var/lib/dpkg/status"
     record = re.compile(r"(^Package: ingestd\n(?:.+\n)*?Version: )(.*)$", re.MULTILINE)
     status.write_text(record.sub(r"\g<1>\g<2>~former", status.read_text(encoding="utf-8")), encoding="utf-8")
@@ -73,7 +73,7 @@ def try_removal(system: BootedSystem, root: Path) -> None:
 
 
 def try_reload(system: BootedSystem, root: Path) -> None:
-    """Reload a changed and a broken configuration by systemctl."""
+    """Reload a changed and then a broken configuration with `systemctl reload`."""
     file = root / CONFIGURATION
     good = file.read_text(encoding="utf-8")
     file.write_text(good.replace("settle_seconds: 2", "settle_seconds: 0"), encoding="utf-8")
@@ -89,13 +89,13 @@ def try_reload(system: BootedSystem, root: Path) -> None:
 
 
 def blocks(section: str) -> list[str]:
-    """Return the blocks of commands in a section of the page."""
+    """Return the `sh` blocks in a section of the page."""
     text = PAGE.read_text(encoding="utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     return re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def perform(system: BootedSystem, block: str) -> None:
-    """Run a block of the page in the folder of root, which has the package."""
+    """Run a block of the page in /root, which contains the package."""
     print(block.rstrip())
     print(system.run("sh", "-euc", f"cd /root\n{block}", seconds=300).stdout.rstrip())
 
@@ -112,12 +112,12 @@ def states(system: BootedSystem) -> list[str]:
 
 
 def processes(system: BootedSystem) -> list[str]:
-    """Return the main processes of both units."""
+    """Return the process ids of both units' main processes."""
     return [system.show(unit, "MainPID")["MainPID"] for unit in UNITS]
 
 
 def value(system: BootedSystem, key: str) -> str:
-    """Return an entry of the only sink."""
+    """Return the value of an entry in the only sink."""
     (workspace,) = _request(system, "/v1/workspace")
     sinks = f"/v1/workspace/{workspace['id']}/data-sink"
     (sink,) = _request(system, sinks)

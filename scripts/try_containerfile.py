@@ -1,7 +1,7 @@
-"""Perform the steps of the Containerfile in a new root folder, and use the image's programs there: `make package-test`.
+"""Test the Containerfile in a new root folder: perform its steps, and run the image's programs there: `make package-test`.
 
-The root folder has copies of Debian packages of this machine in place of the base image. Locked packages are downloaded before,
-because the root folder has no network. It needs root.
+Instead of the base image, the root folder has copies of this machine's Debian packages. Locked packages are downloaded first,
+because pip may not use the network in the root folder. This program needs root.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from scripts.try_package import CONFIGURATION
 
 ROOT = Path(__file__).parents[1]
 BASE = ["python3", "python3-venv", "passwd"]
-"""What the steps need of the base image."""
+"""The packages of the base image that the steps need."""
 _READY_SECONDS = 60
 
 
 @dataclass(slots=True)
 class Image:
-    """The state of a build: the root folder, and what the steps set for later ones and for containers."""
+    """The state of a build: the root folder, and the values that instructions set for later steps and for containers."""
 
     root: Path
     environment: dict[str, str]
@@ -49,7 +49,7 @@ class Image:
             self.set(instruction, text)
 
     def set(self, instruction: str, text: str) -> None:
-        """Store what an instruction sets for later steps and for containers."""
+        """Store the value that an instruction sets for later steps and for containers."""
         if instruction == "ENV":
             name, value = text.split("=", 1)
             self.environment[name] = re.sub(r"\$(\w+)", lambda found: self.environment[found[1]], value)
@@ -65,7 +65,7 @@ class Image:
             raise SystemExit(f"The Containerfile has the instruction {instruction}, which this program does not know.")
 
     def command(self, *words: str) -> list[str]:
-        """Return the command that runs another in the root folder, with the folder and the account of the image."""
+        """Return the command that runs ``words`` in the root folder, in the working folder and as the user of the image."""
         inner = f"cd {shlex.quote(self.folder)} && exec {shlex.join(words)}"
         return ["chroot", f"--userspec={self.user}:{self.user}", str(self.root), "sh", "-c", inner]
 
@@ -80,7 +80,7 @@ class Image:
 
 
 def main() -> int:
-    """Try the steps; 0 if everything is as it should be."""
+    """Perform the steps and use the image; return 0 if every check succeeds."""
     with tempfile.TemporaryDirectory(prefix="ingestd-image-") as folder:
         root = Path(folder)
         root.chmod(0o755)
@@ -103,13 +103,13 @@ def main() -> int:
 
 
 def steps(text: str) -> list[tuple[str, str]]:
-    """Return the instructions of a Containerfile with their texts."""
+    """Return (instruction, arguments) of each step of a Containerfile."""
     lines = re.sub(r"\\\n\s*", " ", text).splitlines()
     return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines if line.strip() and not line.startswith("#")]
 
 
 def use(image: Image) -> None:
-    """Run the image as a container: its user, its command, and its health check with and without the daemon."""
+    """Check the image as a container: its user, its programs, and its health check with and without the daemon."""
     expect(image.user == "ingestd", "the programs do not run as root")
     for program in ("ingestd", "workspaced"):
         expect(image.run(program, "--version").returncode == 0, f"{program} starts")
@@ -127,13 +127,13 @@ def use(image: Image) -> None:
 
 
 def run_daemon(image: Image, log: Path) -> None:
-    """Run the daemon as the image does, until it is healthy, and end it."""
+    """Run the image's command until the health check succeeds, and terminate it."""
     with log.open("w") as errors:
         daemon = subprocess.Popen(image.command(*image.start), env=image.environment, stdout=errors, stderr=errors)
     try:
         until = time.monotonic() + _READY_SECONDS
         while image.run(*image.health).returncode and daemon.poll() is None and time.monotonic() < until:
-            time.sleep(0.5)  # the health check is asked repeatedly, as an engine does
+            time.sleep(0.5)  # a container engine also repeats the health check
         is_healthy = image.run(*image.health).returncode == 0
         expect(is_healthy, "with the daemon, the image is healthy" if is_healthy else log.read_text())
     finally:

@@ -1,7 +1,7 @@
-"""Run what CI runs in a new root folder of another Debian release, with its Python: `make newest-test`.
+"""Run CI in a new root folder with another Debian release and its Python: `make newest-test`.
 
-debootstrap makes the root folder. A clone of HEAD in it runs `.ci/run`, which installs what the tests need. It needs root, the
-network and Debian's package `debootstrap`.
+debootstrap makes the root folder. HEAD is cloned into it, and `.ci/run` of the clone installs the needed packages and runs the
+tests. This program needs root, the network and Debian's package `debootstrap`.
 """
 
 import os
@@ -22,11 +22,12 @@ CONFIGURATION = (
     Path.home() / ".npmrc",
     Path("/etc/resolv.conf"),
 )
-"""Files that say from where this machine gets packages."""
+"""Files that configure the package registries and name servers of this machine."""
 NOT_THERE = ("PYTHON", "PYENV", "VIRTUAL_ENV", "MAKE", "MFLAGS", "PIP_FIND_LINKS", "INGESTD_", "WORKSPACED_", "TMPDIR")
-"""Beginnings of variables that describe this machine, and not the new root folder."""
+"""Prefixes of variables that are removed, because they describe this machine and not the new root folder."""
 
-# The new root is the root of a namespace: a chroot could start no container, which some tests do. All mounts end with it.
+# The root folder becomes the root of a mount namespace, because some tests start containers, which fails in a chroot.
+# All mounts end with the namespace.
 ENTER = """
 mount --make-rprivate /
 mount --bind "$1" "$1"
@@ -43,7 +44,7 @@ exec bash .ci/run
 
 
 def main(release: str) -> int:
-    """Run it; return the exit code of `.ci/run`."""
+    """Make the root folder and run CI in it; return the exit code of `.ci/run`."""
     bootstrap, git = shutil.which("debootstrap"), shutil.which("git")
     if os.geteuid() != 0 or bootstrap is None or git is None:
         raise SystemExit("A root folder needs the account root and Debian's packages debootstrap and git.")
@@ -55,7 +56,7 @@ def main(release: str) -> int:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(NOT_THERE)}
         environment |= {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
         if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
-            print(f"Left out: {BOOTED}. systemd 258 and newer need a machine with control groups of version 2 alone.")
+            print(f"Left out: {BOOTED}. systemd 258 and newer need a machine with only version 2 of control groups.")
             environment["PYTEST_ADDOPTS"] = f"--ignore={BOOTED}"
         namespace = ("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL")
         entered = [*namespace, "sh", "-ec", ENTER, "sh", str(root), CLONE]
@@ -63,16 +64,16 @@ def main(release: str) -> int:
 
 
 def prepare(root: Path) -> None:
-    """Have the new root folder use the package registries of this machine, and start no server at its installation."""
+    """Make the root folder use the package registries of this machine, and start no server when a package is installed."""
     for path in CONFIGURATION:
         if path.exists():
             target = Path(f"{root}{path}")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
     trusted = ssl.get_default_verify_paths().cafile
-    if trusted is not None:  # this machine's network may have an authority of its own
+    if trusted is not None:  # this machine's network may have its own certificate authority
         shutil.copy(trusted, root / "etc/ssl/certs/ca-certificates.crt")
-    # A mirror may keep a release as it was on one day.
+    # A mirror may serve an old snapshot of a release that is no longer valid.
     (root / "etc/apt/apt.conf.d/mirror").write_text('Acquire::Check-Valid-Until "false";\n', encoding="ascii")
     policy = root / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")

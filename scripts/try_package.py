@@ -1,8 +1,8 @@
-"""Install the Debian package of a folder into a new root folder, use it there, remove and purge it: `make package-test`.
+"""Test the Debian package in a new root folder: install, use, upgrade, remove and purge it: `make package-test`.
 
-The root folder gets copies of the essential Debian packages of this machine and of what the package depends on, so that the
-programs run in a machine's tree in which nothing else is installed. dpkg runs the package's scripts there. In a second root
-folder systemd is booted, and the installation page is performed. It needs root.
+The root folder has only copies of this machine's essential Debian packages and of the dependencies, so the test finds a missing
+dependency. dpkg runs the package's scripts there. In a second root folder, systemd is booted, and the commands of the
+installation page run. This program needs root.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ pipelines:
 
 
 def main(arguments: list[str]) -> int:
-    """Try the package; 0 if everything is as it should be."""
+    """Test the package in the folder ``arguments[0]``; return 0 if every check succeeds."""
     (package,) = Path(arguments[0]).glob("ingestd_*.deb")
     needs = names_of(output("dpkg-deb", "--field", str(package), "Depends"))
     with tempfile.TemporaryDirectory(prefix="ingestd-root-") as folder:
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 
 def try_link(root: Path, package: Path) -> None:
-    """Check that an upgrade gives nothing away through a link in the place of the drop folder."""
+    """Check that an upgrade does not change the target of a link that replaced the drop folder."""
     drop, target = root / "srv/ingestd/drop", root / "etc/of-root"
     target.mkdir(mode=0o700)
     drop.rename(drop.with_name("kept"))
@@ -97,7 +97,7 @@ def check_files(root: Path) -> None:
 
 
 def use(root: Path) -> None:
-    """Run the programs in the root folder, as their accounts."""
+    """Run each program in the root folder with its own account."""
     for program in PROGRAMS:
         print(inside(root, program, program, "--version").strip())
     inside(root, "workspaced", "workspaced", "keys", "create", "me", "--role", "owner", "--data", "/var/lib/workspaced")
@@ -110,7 +110,7 @@ def use(root: Path) -> None:
 
 
 def inside(root: Path, user: str, *command: str, accepted: tuple[int, ...] = (0,)) -> str:
-    """Return the output of a command that runs in the root folder."""
+    """Run a command in the root folder as ``user``, and return its output."""
     words = ["chroot", f"--userspec={user}:{user}", str(root), *command]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=False)

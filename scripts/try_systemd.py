@@ -1,7 +1,7 @@
-"""Try the units under the systemd of another Debian release, in a new root folder: `make systemd-test`.
+"""Test the units under the systemd of another Debian release, in a new root folder: `make systemd-test`.
 
 debootstrap makes the root folder, and pip installs the wheel there. The tests of the booted units run in it. Then an account
-runs the units of `install-units --user`. It needs root, the network and Debian's packages `debootstrap` and `systemd-container`.
+runs the units of `install-units --user`. Needs root, the network, and the packages `debootstrap` and `systemd-container`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ systemctl start ingestd
 test "$(systemctl show ingestd --property=Type --value)" = notify-reload
 """
 PIPELINES = 200
-"""How many a reload adds, so that it takes longer than a command that does not wait for it."""
+"""The number of pipelines that a reload adds. It then takes longer than a `systemctl reload` that does not wait."""
 ACCOUNT = "ada"
 HOME = f"/home/{ACCOUNT}"
 CONFIGURATION = f"{HOME}/.config/ingestd/ingestd.yaml"
@@ -55,7 +55,7 @@ get $address/$workspace/data-sink/$sink/%s
 
 
 def main(arguments: list[str]) -> int:
-    """Try the wheel in a folder; 0 if everything is as it should be. The second argument is the release."""
+    """Test the wheel in the folder ``arguments[0]`` on the release ``arguments[1]``; return 0 if every check succeeds."""
     folder, release = arguments
     (wheel,) = Path(folder).glob("ingestd-*.whl")
     reason = missing_requirement()
@@ -83,7 +83,7 @@ def make_release(root: Path, release: str, wheel: Path) -> None:
     command = ("debootstrap", "--variant=minbase", f"--include={INCLUDED}", release, str(root))
     subprocess.run(command, check=True)
     trusted = ssl.get_default_verify_paths().cafile
-    if trusted is not None:  # this machine's network may have an authority of its own
+    if trusted is not None:  # this machine's network may have its own certificate authority
         shutil.copy(trusted, root / "etc/ssl/certs/ca-certificates.crt")
     shutil.copy(wheel, root / "opt")
     install = f"/opt/ingestd/bin/pip install --quiet '/opt/{wheel.name}[postgres,workspaced]'"
@@ -126,7 +126,7 @@ def try_account(system: BootedSystem, root: Path) -> None:
     def value(key: str) -> str:
         return str(json.loads(perform(VALUE % key).stdout)["value"])
 
-    # logind wants a caller of a unit.
+    # logind accepts only callers that run in a unit.
     system.run("systemd-run", "--quiet", "--wait", "--pipe", "loginctl", "enable-linger", ACCOUNT)
     system.run("systemctl", "start", manager)
     perform(PREPARATION)
@@ -172,7 +172,7 @@ def try_account(system: BootedSystem, root: Path) -> None:
 
 
 def check_journal(system: BootedSystem) -> None:
-    """Check that systemd has no complaint about the settings of the units."""
+    """Check that the journal has no complaint of systemd about the settings of the units."""
     log = system.run("journalctl", "--output=cat").stdout.splitlines()
     complaints = ("Unknown ", "ignoring", "deprecated", "assuming update")
     found = [

@@ -1,4 +1,4 @@
-"""Settings of all tests: property tests without deadlines, and no unnoticed skip in CI."""
+"""Settings and fixtures of all tests. Property tests have no deadlines, and in CI a skipped test fails."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tests.support.postgres_databases import Databases
     from tests.support.sftp_server import SftpServer
 
-# The machines that run these are shared, so a slow example is no failure.
-# CI uses fixed examples, so that only the change under test can fail; other runs draw new ones, and more of them.
+# The tests run on shared machines, so a slow example is no failure.
+# CI uses fixed examples, so that only the tested change can cause a failure. Other runs use more examples, and new ones.
 IN_CI = os.environ.get("CI") == "true"
 settings.register_profile(
     "shared",
@@ -33,13 +33,13 @@ settings.register_profile(
 settings.load_profile("shared")
 # Commands print local times, and the documentation shows UTC.
 os.environ["TZ"] = "UTC"
-# Clients trust one authority, which has no key any more: loading those of the system takes longer than most requests.
+# Clients trust only one authority (its key was deleted). Loading the system's authorities takes longer than most requests.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "authority.pem")
 
 
 @pytest.fixture(scope="session")
 def sftp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SftpServer]:
-    """A server for all tests of a worker; each uses a folder of its own."""
+    """Run a server for all tests of a worker. Each test uses its own folder."""
     from tests.support.sftp_server import SftpServer
 
     server = SftpServer(tmp_path_factory.mktemp("sftp") / "server")
@@ -49,7 +49,7 @@ def sftp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SftpServer
 
 @pytest.fixture(scope="session")
 def bucket_server() -> Iterator[ObjectServer]:
-    """A server for all tests of a worker. Others may have left objects: use a prefix of its own, or `object_server`."""
+    """Run a server for all tests of a worker. Use a new prefix, because other tests may have left objects, or `object_server`."""
     from tests.support.object_server import ObjectServer
 
     server = ObjectServer()
@@ -59,14 +59,14 @@ def bucket_server() -> Iterator[ObjectServer]:
 
 @pytest.fixture
 def object_server(bucket_server: ObjectServer) -> ObjectServer:
-    """The same server with an empty bucket."""
+    """Return the server of `bucket_server`, with an empty bucket."""
     bucket_server.clear()
     return bucket_server
 
 
 @pytest.fixture(scope="session")
 def postgres_databases() -> Iterator[Databases]:
-    """Databases for all tests of a worker."""
+    """Yield a source of PostgreSQL databases for all tests of a worker."""
     from tests.support.postgres_databases import databases
 
     with databases() as made:
@@ -75,36 +75,36 @@ def postgres_databases() -> Iterator[Databases]:
 
 @pytest.fixture(autouse=True)
 def _no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Known secrets apply to a whole process, and one may equal a number in the output of the next test."""
+    """Remove the known secrets: they are global, and a secret of one test may equal a number in the output of the next."""
     monkeypatch.setattr(redaction, "_known", set())
     monkeypatch.setattr(redaction, "_known_pattern", None)
 
 
-# Their files may take more than half a minute.
+# Folders with test files that may take more than half a minute.
 FIRST = ("model", "simulation", "faults", "process", "campaign", "browser", "growth", "property", "packaging")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the folders of long tests first: a long file at the end keeps one process of several busy."""
+    """Run the folders of long tests first. A long file at the end would keep one process busy while all other processes wait."""
     items.sort(key=lambda item: item.nodeid.split("/")[1] not in FIRST)
 
 
 def pytest_collection_finish() -> None:
-    """Collect ten thousand tests without their garbage collections, and exclude them from later ones."""
+    """Enable garbage collection again after the tests are collected, and exclude the existing objects from it."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Say before a run of all tests which of them will be skipped. No garbage is collected until the tests are."""
+    """Print before a run of all tests which tests will be skipped. Disable garbage collection until the tests are collected."""
     gc.disable()
     _write_skipped(session.config)
 
 
 def pytest_terminal_summary(config: pytest.Config) -> None:
-    """Repeat it at the end."""
+    """Print the skipped tests again at the end."""
     _write_skipped(config)
 
 
@@ -136,5 +136,5 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 
 @pytest.fixture
 def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
-    """Installs distributions with plug-ins for one test."""
+    """Return an installer of distributions with plug-ins, for one test."""
     return Installer(tmp_path / "installed", monkeypatch)

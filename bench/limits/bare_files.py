@@ -1,6 +1,6 @@
-"""Small files by a bare loop: read each as CSV, write and sync a receipt, move the file to an archive. Nothing is delivered.
+"""A bare loop over small files: read each file as CSV, write and sync a receipt, and archive the file. Delivers nothing.
 
-``python -m bench.limits.bare_files DROP ARCHIVE`` prints the seconds, imports not counted, and the number of rows.
+``python -m bench.limits.bare_files DROP ARCHIVE`` prints the seconds, without imports, and the number of rows.
 """
 
 from __future__ import annotations

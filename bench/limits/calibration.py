@@ -1,4 +1,4 @@
-"""A fixed piece of work that is repeated in every round: its variation is the noise of the machine."""
+"""A fixed piece of work that each round repeats. The variation of its time is the noise of the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCK = bytes(1 << 20)
 
 
 def spin() -> float:
-    """Return the seconds for hashing 64 MiB of zeros on one core."""
+    """Hash 64 MiB of zeros on one core, and return the seconds."""
     started = time.monotonic()
     digest = hashlib.sha256()
     for _ in range(64):
@@ -23,7 +23,7 @@ def spin() -> float:
 
 
 def flush_seconds(folder: Path, times: int = 100) -> float:
-    """Return the median time of writing 4 KiB durably (fdatasync), in the measured folder."""
+    """Return the median time of writing 4 KiB durably (fdatasync) in a folder, in seconds."""
     taken = []
     with (folder / "flush").open("wb", buffering=0) as file:
         for _ in range(times):

@@ -1,8 +1,8 @@
-"""A table is read: whole by the connector, by the bare driver or by dlt, or only its changes.
+"""Readings of a table: the whole table by the connector, the bare driver or dlt, or its changes by the connector.
 
-``python -m bench.limits.database_rows HOW URL TABLE TIMES`` prints wall and CPU seconds of each time, imports not counted, and
-the rows. HOW: ``connector``; ``bare``, a text cursor into polars; ``dlt``, its backend pyarrow; ``poll``, a reading of changes by
-the connector, of an unchanged table; ``count``, the driver's ``count(*)``.
+``python -m bench.limits.database_rows HOW URL TABLE TIMES`` prints wall and CPU seconds of each reading, without imports, and
+the number of rows. HOW: ``connector``; ``bare``, the driver's text cursor into polars; ``dlt``, with its backend pyarrow;
+``poll``, the connector's reading of changes of an unchanged table; ``count``, the driver's ``count(*)``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_bare(url: str, table: str) -> int:
 
 
 def read_by_dlt(url: str, table: str) -> int:
-    """Read with dlt, which the caller found to be installed."""
+    """Read with dlt. The caller must check that dlt is installed."""
     sql_table = importlib.import_module("dlt.sources.sql_database").sql_table
     address = url.replace("postgresql:", "postgresql+psycopg:")
     resource = sql_table(credentials=address, table=table, backend="pyarrow", chunk_size=ROWS_AT_ONCE)
@@ -55,7 +55,7 @@ def read_by_dlt(url: str, table: str) -> int:
 
 
 def poll(url: str, table: str) -> Callable[[], int]:
-    """Return a function that polls a table and returns the number of rows that it yields. All rows were read once."""
+    """Read all rows once. Return a function that polls the table for changes and returns the number of yielded rows."""
     options = DatabaseOptions.model_validate({"url": url, "table": table, "mode": "changes", "key": "part"})
     source = DatabaseConnector(options, SourceContext(pipeline="bench", base=Path("/"), now=time.time))
     (partition,) = source.partitions()

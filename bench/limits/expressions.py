@@ -1,7 +1,7 @@
-"""Expressions of the mapping over a frame of text, and the same written by hand with polars.
+"""Expressions of a mapping over a frame of text, and the same expressions written by hand in polars.
 
-``python -m bench.limits.expressions mapping|polars ROWS TIMES`` prints wall and CPU seconds of each time, imports not counted,
-and the number of entries with a hash of them.
+``python -m bench.limits.expressions mapping|polars ROWS TIMES`` prints wall and CPU seconds of each evaluation, without imports,
+and the number and a hash of the entries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Requests of one entry with a fixed number in flight.
+"""Requests of one entry each, with a fixed number of requests in flight.
 
-``python -m bench.limits.fixed ADDRESS NUMBER…`` prints the rate of each number as JSON.
+``python -m bench.limits.fixed ADDRESS NUMBER…`` prints the requests a second for each number in flight, as JSON.
 """
 
 from __future__ import annotations

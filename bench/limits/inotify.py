@@ -1,4 +1,4 @@
-"""The minimal latency of the kernel and a thread: from renaming a file until a waiting reader has its name."""
+"""The minimal latency of the kernel and a thread: from renaming a file until a waiting thread has the file's name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = struct.Struct("iIII")
 
 
 def notice_seconds(staged: Sequence[Path], folder: Path) -> list[float]:
-    """Move files into a folder, one after the other; return the latency of each."""
+    """Move files into a folder, one after the other; return the latency of each move in seconds."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(_CLOSE_ON_EXEC)
     if descriptor < 0 or libc.inotify_add_watch(descriptor, os.fsencode(folder), _MOVED_TO) < 0:

@@ -1,6 +1,6 @@
-"""polars reads a CSV file as text and hashes the fields of each row that a mapping would use.
+"""polars alone: reads a CSV file as text, and hashes the fields of each row that the mapping uses.
 
-``python -m bench.limits.polars_hash FILE TIMES`` prints wall and CPU seconds of each time, imports not counted.
+``python -m bench.limits.polars_hash FILE TIMES`` prints wall and CPU seconds of each reading, without imports.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.sample import USED
 
 
 def read_and_hash(path: str) -> int:
-    """Return the number of rows, so that no work can be optimised away."""
+    """Read and hash a file. Return the number of hashes, so that no work can be optimised away."""
     hashes = pl.read_csv(path, infer_schema=False).select(pl.struct(USED).hash().alias("hash"))["hash"]
     return hashes.len()
 

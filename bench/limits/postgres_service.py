@@ -1,4 +1,4 @@
-"""Bare psycopg with the work of the service on PostgreSQL, as `bench.limits.sqlite_service`, in the service's schema.
+"""The upserts of the service on PostgreSQL by bare psycopg, in the service's schema; see `bench.limits.sqlite_service`.
 
 ``python -m bench.limits.postgres_service KIND SEED COUNT``, with the URL of an empty database in BENCH_DATABASE_URL.
 """

@@ -1,4 +1,4 @@
-"""SQLite with the same entries, sorted in transactions of 50 000, each durable (WAL, synchronous=FULL).
+"""Insertion of a file's entries into SQLite, in durable transactions of 50 000 sorted entries (WAL, synchronous=FULL).
 
 Only the insertions are measured. ``python -m bench.limits.sqlite_insert CSV FILE`` prints their seconds.
 """

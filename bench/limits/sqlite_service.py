@@ -1,8 +1,8 @@
-"""Bare SQLite with the work of the service: its table and index, its pragmas, its upsert of a row.
+"""The upserts of the service by bare SQLite, with the service's tables, indexes and pragmas.
 
-``python -m bench.limits.sqlite_service FILE KIND SEED COUNT`` prints the seconds. KIND is ``single``, one commit an entry, or
-the number of entries of a commit; a batch is sorted by key, as in the service. The keys are those of `bench.load` with this
-seed.
+``python -m bench.limits.sqlite_service FILE KIND SEED COUNT`` prints the seconds. KIND is ``single`` (one commit for each entry)
+or the number of entries in a commit. Each batch is sorted by key, as in the service. The keys are those of `bench.load` with the
+same seed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, version = version 
 def main(file: Path, kind: str, seed: int, count: int) -> None:
     batch = 1 if kind == "single" else int(kind)
     keys = keys_of(seed, count)
-    # An id as long as the service's; neither is in an index.
+    # The ids are as long as the service's ids, and like these they are in no index.
     rows = [(key, value_of(key), f"00000000-0000-4000-8000-{number:012x}") for number, key in enumerate(keys)]
     with open_database(file) as connection:
-        connection.execute("PRAGMA foreign_keys = OFF")  # there is no sink that the rows could belong to
+        connection.execute("PRAGMA foreign_keys = OFF")  # the database has no sink for the rows
         started = time.monotonic()
         for start in range(0, count, batch):
             part = sorted(rows[start : start + batch])

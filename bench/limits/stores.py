@@ -1,8 +1,8 @@
-"""Stores for the entries of a first load, in one process each: ``python -m bench.limits.stores STORE ROWS FOLDER``.
+"""Candidate stores for the entries of a first load: ``python -m bench.limits.stores STORE ROWS FOLDER`` measures one of them.
 
 It prints the cost of the load, of ten changed entries in one durable transaction, and of a thousand look-ups by key. Keys are
-shuffled, as in `bench.sample`. Equal hashes of two keys would need a second table beside `hash-rowid`; it is not measured.
-lmdb, rocksdict and duckdb are no dependencies: install them beside polars. Decision record 0026 has the table.
+shuffled, as in `bench.sample`. `hash-rowid` would need a second table for keys with equal hashes, which is not measured. lmdb,
+rocksdict and duckdb are no dependencies: install them in the same environment. Decision record 0026 has the results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHANGED, _LOOKED_UP = 10, 1000
 
 
 def chunks(rows: int) -> Iterator[pl.DataFrame]:
-    """Yield unsorted entries: key, value, and the key's hash (Int64)."""
+    """Yield chunks of unsorted entries: key, value, and the key's hash (Int64)."""
     numbers = pl.int_range(rows, eager=True).shuffle(seed=1)
     for start in range(0, rows, CHUNK):
         frame = pl.DataFrame({"n": numbers[start : start + CHUNK]})
@@ -37,7 +37,7 @@ def chunks(rows: int) -> Iterator[pl.DataFrame]:
 
 
 def ordered(rows: int, folder: Path, by: str) -> Iterator[pl.DataFrame]:
-    """Yield all entries in order, in pages: ranges are appended to files, then each file is sorted."""
+    """Yield all entries in the order of ``by``, in pages. Entries are divided into ranges in files, then each file is sorted."""
     bounds: pl.Series | None = None
     ranges = max(1, rows // RANGES_OF)
     for chunk in chunks(rows):
@@ -67,7 +67,7 @@ def _unpacked(file: Any) -> Iterator[pl.DataFrame]:
 
 
 class _Sqlite:
-    """``sorted_load``: the whole load is sorted before insertion; ``by``: what the B-tree is ordered by."""
+    """A table of SQLite. ``by``: the column that orders the B-tree; ``sorted_load``: sort the whole load before insertion."""
 
     def __init__(self, folder: Path, *, by: str, sorted_load: bool) -> None:
         self._folder, self._by, self._sorted = folder, by, sorted_load
@@ -108,7 +108,7 @@ class _Sqlite:
 
 
 class _Runs:
-    """Immutable sorted Parquet files, merged into ranges, and a small SQLite table for what changed since."""
+    """Immutable sorted Parquet files, each with a range of keys, and a small SQLite table for entries that changed later."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,6 +1,6 @@
-"""Requests of one entry by every candidate transport, to the counting server: the cost of each.
+"""The speed of the candidate transports, with requests of one entry each to the counting server.
 
-``python -m bench.limits.transports URL PATH`` prints requests a second by transport, eight in flight, as JSON.
+``python -m bench.limits.transports URL PATH`` prints the requests a second of each transport, with eight in flight, as JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BODY = b'{"key":"P%08d/mass","value":"1.25 kg A","dataType":"scalar"}'
 
 
 async def rate(send: Callable[[bytes], Awaitable[int]]) -> float:
-    """Return requests a second; ``send`` returns the status."""
+    """Return requests a second. ``send`` sends a body and returns the status."""
     numbers = iter(range(REQUESTS))
 
     async def work() -> None:

@@ -1,1 +1,1 @@
-"""Programs of other products, run by an interpreter of their own environment; see `bench.peers`."""
+"""Programs that use other products. The interpreter of a separate environment runs them; see `bench.peers`."""

@@ -1,4 +1,4 @@
-"""dlt reads CSV files of a folder and posts their entries: ``FOLDER URL STATE``; the next start reads what is newer."""
+"""dlt reads the CSV files of a folder and posts their entries. Arguments: FOLDER URL STATE. The next run reads newer files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build the site: write its pages into a folder, then run Zensical on them."""
+"""The build of the documentation site: its pages are written into a folder, then Zensical makes HTML of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scripts.docs_site.sources import copy_pages
 
 
 def build_site(root: Path, folder: Path) -> Path:
-    """Build the site of the checkout ``root`` in ``folder``, which is replaced, and return the folder of the HTML.
+    """Build the site of the checkout ``root`` in ``folder``, and return the folder of the HTML. ``folder`` is replaced.
 
     Raises:
         DeadLink: a page links to a file that does not exist.
-        SystemExit: Zensical found a link to a missing page or anchor; it printed where.
+        SystemExit: Zensical found a link to a missing page or anchor; the message has its output.
     """
     shutil.rmtree(folder, ignore_errors=True)
     pages = folder / "pages"

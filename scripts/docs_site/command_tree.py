@@ -1,4 +1,4 @@
-"""All commands of a command line with their names."""
+"""All commands of a command-line program, with their full names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 def iter_commands(
     command: click.Command, name: str, *, parent: click.Context | None = None
 ) -> Iterator[tuple[click.Command, click.Context]]:
-    """Yield a command and the visible ones below it, each with a context; its ``command_path`` is the full name."""
+    """Yield a command and its visible subcommands, each with a context. ``command_path`` of the context is the full name."""
     ctx = click.Context(command, info_name=name, parent=parent, **command.context_settings)
     yield command, ctx
     if isinstance(command, click.Group):

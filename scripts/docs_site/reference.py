@@ -1,4 +1,4 @@
-"""The reference pages. Each is generated from the code that it describes, when the site is built."""
+"""The reference pages. When the site is built, each page is generated from the code that it describes."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def _configuration() -> Iterator[str]:
     schema = configuration_schema({name: connector_class(name) for name in connector_names()})
     yield "# Configuration"
     yield ""
-    yield "Every setting of the configuration file, from the models that check it. A setting without a default is optional,"
-    yield "unless it is marked *required*."
-    yield "[config/ingestd.yaml](../files/config/ingestd.yaml.md) shows all of them in one file, with comments."
+    yield "All settings of the configuration file, from the models that validate the file. A setting without a default is"
+    yield "optional, unless it is marked *required*."
+    yield "[config/ingestd.yaml](../files/config/ingestd.yaml.md) shows all settings in one file, with comments."
     yield from _settings("The file", schema, "file")
     for name, definition in schema["$defs"].items():
         if "properties" in definition:
@@ -155,7 +155,7 @@ def _range(part: Mapping[str, Any]) -> str:
 def _commands() -> Iterator[str]:
     yield "# Commands"
     yield ""
-    yield "The help of every command, as the programs print it."
+    yield "The help text of each command, as the programs print it."
     for program, name in ((ingestd.cli.main, "ingestd"), (workspaced.cli.main, "workspaced")):
         for command, ctx in iter_commands(program, name):
             ctx.terminal_width = 100
@@ -176,7 +176,7 @@ def _metrics() -> Iterator[str]:
     )
     yield "## workspaced"
     yield ""
-    yield "The admin port also has levels that are read from the database; they appear in its `/metrics` with their meaning."
+    yield "`/metrics` of the admin port also has gauges that are read from the database, each with its meaning."
     registry = CollectorRegistry()
     Metrics(registry)
     yield from _table(
@@ -242,7 +242,7 @@ def _client_errors() -> Iterator[tuple[str, str, str]]:
 
 def _exit_codes() -> Iterator[tuple[str, str]]:
     yield "2", "A mistake in the command line."
-    # The texts below the members are no attributes; they are in the source.
+    # A docstring below a member is not available at run time, so it is read from the source.
     lines = inspect.getsource(ExitCode).splitlines()
     for line, text in itertools.pairwise(lines):
         name, _, value = line.strip().partition(" = ")
@@ -258,7 +258,7 @@ def _measurements() -> Iterator[str]:
     yield "# Measurements"
     yield ""
     yield f"The figures of [the benchmarks](../development/benchmarks.md) as last measured: {found['machine']}."
-    yield "A ratio is taken within one round; the table has its median and its range. The aim is ours."
+    yield "A ratio compares two figures of one round. The table has its median and range over the rounds, and our aim."
     yield ""
     yield "![Bars: first delivery, unchanged files, and the time until a drop is visible](../figures/benchmarks.svg)"
     for name, benchmark in found["benchmarks"].items():

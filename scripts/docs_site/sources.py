@@ -1,4 +1,4 @@
-"""The hand-written pages, copied from the checkout with links that fit the layout of the site."""
+"""The hand-written pages: copied from the checkout, with links that are changed for the layout of the site."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
-# Pages outside docs/, and where the site has them.
+# Pages outside docs/, and their paths in the site.
 OTHER_PAGES = {
     "ARCHITECTURE.md": "development/architecture.md",
     "CONTRIBUTING.md": "development/contributing.md",
@@ -19,7 +19,7 @@ _LANGUAGES = {".md": "markdown", ".py": "python", ".service": "ini", ".yaml": "y
 _LINK = re.compile(r"(?<=\]\()(?!#|[a-z]+:)([^)\s#]+)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _FILE_NAME = re.compile(r"\A```([a-z]+) ([^\s\"]+)$", re.MULTILINE)
-"""The first line of a block that shows a file. The renderer accepts the name only as a title."""
+"""The first line of a code block that shows a file, with the file's name. The renderer accepts the name only as a title."""
 
 
 class DeadLink(ValueError):
@@ -29,7 +29,7 @@ class DeadLink(ValueError):
 def copy_pages(root: Path, folder: Path) -> None:
     """Copy the pages of the checkout ``root``, and the files to which they link, into ``folder``.
 
-    The pages of the reference must be there: links to them are links to ``docs/reference``.
+    The reference pages are generated separately: links to ``docs/reference`` are not checked.
 
     Raises:
         DeadLink: a page links to a file that does not exist.
@@ -47,7 +47,7 @@ def copy_pages(root: Path, folder: Path) -> None:
 
 
 def site_path(path: str) -> str:
-    """Return where the site has a file of the checkout; source files become pages that show them."""
+    """Return the path in the site of a file of the checkout. A source file becomes a page that shows the file."""
     if path in OTHER_PAGES:
         return OTHER_PAGES[path]
     if path.startswith("docs/"):
@@ -56,7 +56,7 @@ def site_path(path: str) -> str:
 
 
 def _relinked(text: str, page: Path, root: Path) -> tuple[str, set[str]]:
-    """Return a page with links between places of the site, and the files that are no pages to which it links."""
+    """Return a page with the links of the site, and the linked files that are not hand-written pages."""
     here = PurePosixPath(site_path(page.as_posix())).parent
     files: set[str] = set()
 
@@ -69,7 +69,7 @@ def _relinked(text: str, page: Path, root: Path) -> tuple[str, set[str]]:
             files.add(path)
         return os.path.relpath(place, here)
 
-    # Parts with an odd number are blocks of code.
+    # Parts with an odd number are code blocks.
     parts = _FENCE.split(text)
     return "".join(
         _FILE_NAME.sub(r'```\1 title="\2"', part) if number % 2 else _LINK.sub(relink, part)

@@ -1,4 +1,4 @@
-"""axe-core, which finds what makes a page hard to use, run in the browser of a test."""
+"""axe-core, which finds accessibility defects of a page, run in the browser of a test."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from importlib.resources import files
 
 from tests.support.chromium import Browser
 
-# Every rule of WCAG 2.2 A and AA and of good practice, and the experimental ones that fit. The rules that
-# were checked prove that axe ran.
+# All rules of WCAG 2.2 A and AA and of good practice, and the suitable experimental rules. The names of the passed rules prove
+# that axe ran.
 _RUN = """
 const [only, done] = arguments;
 const further = ["label-content-name-mismatch", "focus-order-semantics", "table-fake-caption", "td-has-header",
@@ -30,9 +30,9 @@ def _axe() -> str:
 
 
 def axe_findings(browser: Browser, *, only: str = "") -> list[str]:
-    """Return what axe finds on the present page: the rule, the element and what to change, each as one text.
+    """Return one text for each violation that axe finds on the current page: the rule, the element and what to change.
 
-    ``only``: one rule, such as the one of contrast for a second colour scheme; empty: all rules.
+    ``only``: the only rule to check, such as the contrast rule for a second colour scheme; empty: all rules.
     """
     browser.run(_axe())
     passed: list[str]

@@ -8,7 +8,7 @@ from workspaced.app import Application
 
 
 def api_client(app: Application, key: str) -> httpx.AsyncClient:
-    """Return a client with the key. An exception of the service is a response with status 500, as over a network."""
+    """Return a client that sends the key. An exception in the service becomes a response with status 500, as over a network."""
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     headers = {"x-api-key": key, "ClientId": "tests"}
     return httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers)

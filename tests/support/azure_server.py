@@ -1,4 +1,4 @@
-"""A server of Azure Blob Storage: Azurite of Microsoft, a package of npm, as a process on a free port."""
+"""A server of Azure Blob Storage: Microsoft's Azurite (an npm package), as a process on a free port."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from obstore.store import AzureStore
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""The account that Azurite documents; it is in no other service."""
+"""The account from Azurite's documentation. It exists in no other service."""
 CONTAINER = "bench"
 _VERSION = "2023-11-03"
 _WAIT_SECONDS = 60
 
 
 class AzureServer:
-    """A container ``bench``; `put` changes it from outside."""
+    """An Azurite process with the container ``bench``. `put` writes into the container as another program."""
 
     def __init__(self, folder: Path) -> None:
         program = shutil.which("azurite-blob")
@@ -58,7 +58,7 @@ class AzureServer:
         self._process.communicate()
 
     def options(self, folder: str, **more: Any) -> dict[str, Any]:
-        """Return options of a source for a prefix."""
+        """Return the options of a source that reads the prefix ``folder``."""
         return {
             "url": f"az://{CONTAINER}/{folder}", "endpoint": self.endpoint, "access_key": ACCOUNT, "secret_key": KEY,
             "settle_seconds": 0,
@@ -75,7 +75,7 @@ class AzureServer:
         raise AssertionError("Azurite does not start.")
 
     def _create_container(self) -> None:
-        """Create the container by a request with a signature of the account's key; obstore can't create one."""
+        """Create the container by a request that is signed with the account's key, because obstore can't create containers."""
         headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _VERSION}
         lines = ["PUT", *[""] * 11]
         lines += [f"{name}:{value}" for name, value in sorted(headers.items())]

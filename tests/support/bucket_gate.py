@@ -1,4 +1,4 @@
-"""An HTTP proxy before an S3 server that calls a test before and after each request."""
+"""An HTTP proxy in front of an S3 server that calls functions of a test before and after each request."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _DEADLINE_SECONDS = 60.0
 
 
 class BucketGate:
-    """``before`` gets method and path of each request; if it returns a response, the server gets no request.
+    """The callbacks of the proxy. ``before`` gets method and path of a request; if it returns a response, the server gets none.
 
-    ``after`` is called when the server has handled it, before its response is sent.
+    ``after`` is called after the server has handled a request, before the client gets the response.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class BucketGate:
 
 @contextmanager
 def bucket_gate(endpoint: str, address: str = "127.0.0.1") -> Iterator[BucketGate]:
-    """Run the proxy on a free port. It forwards the header Host, which is signed."""
+    """Run the proxy on a free port. It forwards the header Host unchanged, because the client has signed this header."""
     gate = BucketGate()
     target = urlsplit(endpoint)
 
@@ -57,7 +57,7 @@ def bucket_gate(endpoint: str, address: str = "127.0.0.1") -> Iterator[BucketGat
         do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815 - the names of the base class
 
         def _send(self, status: int, headers: dict[str, str], content: bytes) -> None:
-            with suppress(ConnectionError):  # its client was killed
+            with suppress(ConnectionError):  # the client was killed
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(content)), **headers}.items():
                     self.send_header(name, value)
@@ -70,7 +70,7 @@ def bucket_gate(endpoint: str, address: str = "127.0.0.1") -> Iterator[BucketGat
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
-        def handle_error(self, *_: Any) -> None: ...  # its client was killed
+        def handle_error(self, *_: Any) -> None: ...  # the client was killed
 
     with Server((address, 0), Handler) as server:
         gate.endpoint = f"http://{address}:{server.server_address[1]}"

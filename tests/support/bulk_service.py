@@ -19,9 +19,9 @@ from tests.support.document_server.store import Refusal, Store
 
 @dataclass(slots=True, kw_only=True)
 class BulkService(httpx.AsyncBaseTransport):
-    """Respond to httpx requests from memory.
+    """A service in memory that responds to httpx requests.
 
-    ``bad``: the keys that are rejected. ``partial``: the service offers results by item. ``replay``: it honours
+    ``bad``: whether a key is rejected. ``partial``: the service offers results for each item. ``replay``: it supports
     Idempotency-Key. ``fence``: it refuses late requests of a writer (contract M11).
     """
 
@@ -60,7 +60,7 @@ class BulkService(httpx.AsyncBaseTransport):
         return httpx.Response(status, content=content, headers=headers)
 
     def _newer(self, request: httpx.Request, path: str) -> Writer | None:
-        """Return the newest rank of the request's writer if the request is late; else record its rank."""
+        """Return the newest writer of this name if the request has a lower rank; else record the request's writer."""
         writer = parse_writer(request.headers.get("X-Writer"))
         if writer is None:
             return None

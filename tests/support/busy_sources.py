@@ -16,10 +16,10 @@ _KEYS = 40
 
 
 class BusySources:
-    """Change the sources in a thread of its own while the block is open; read the expected results after the block.
+    """A thread that changes the sources until the context ends. The attributes have the expected results afterwards.
 
     ``entries``: the last value of each key over all files. ``files``: the bytes of each file by its unique name. ``rows``: the
-    final rows of the table.
+    final mass of each part in the table.
     """
 
     def __init__(self, folder: Path, database: Path, *, seed: int) -> None:
@@ -61,7 +61,7 @@ class BusySources:
         self._rename_into_place(*self._new_file())
 
     def _drop_slowly(self) -> None:
-        """Write in place, a line at a time. No pause is as long as ``STABLE_SECONDS``."""
+        """Write a file in place, line by line. No pause is as long as `STABLE_SECONDS`."""
         name, lines = self._new_file()
         longest, before = 0.0, time.monotonic()
         with (self._folder / name).open("w", newline="") as file:
@@ -72,7 +72,7 @@ class BusySources:
                 now = time.monotonic()
                 longest, before = max(longest, now - before), now
         if longest > STABLE_SECONDS * 0.8:
-            # The machine delayed the writes for too long, so the file may have been read early: write all of it once more.
+            # A slow machine made a pause too long, so the daemon may have read an incomplete file. Write all rows as a new file.
             self._rename_into_place(self._register(lines), lines)
 
     def _rename_into_place(self, name: str, lines: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class BusySources:
         written.rename(self._folder / name)
 
     def _register(self, lines: Sequence[str]) -> str:
-        """Return a unique name, in the order of the drops, for a file with these lines."""
+        """Record a file with these lines; return its unique name. Names sort in the order of the drops."""
         name = f"{len(self.files):05}.csv"
         self.files[name] = "".join(lines).encode()
         return name

@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 def self_signed(
     folder: Path, name: str, password: bytes | None = None, *, address: str = "127.0.0.1"
 ) -> tuple[Path, Path]:
-    """Return the files of the certificate and of its key, which is encrypted if there is a password."""
+    """Write a certificate and its key; return both files. The key is encrypted if there is a password."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

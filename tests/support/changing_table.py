@@ -19,16 +19,16 @@ from connectors.database.changes import ChangeReader
 from ingestd.sdk import Cursor, SourceUnavailable
 
 DISTURBANCES = (psycopg.OperationalError, pymysql.err.OperationalError, pymysql.err.InterfaceError)
-"""Errors after which a transaction is over: the server ended it because of a deadlock, or ended itself."""
+"""Errors after which a transaction has ended: the server aborted it because of a deadlock, or the server stopped."""
 
 _START_SECONDS = 60.0
 
 
 class Client(Protocol):
-    """A connection of one writer.
+    """The connection of a writer.
 
-    ``prepare`` ends a transaction so that ``finish`` can commit it, also after a disconnect. ``recover`` connects again after
-    one of `DISTURBANCES`. ``is_prepared`` returns whether a transaction still waits for ``finish``.
+    ``prepare`` prepares the transaction, so that ``finish`` can commit it, also after a disconnect. ``recover`` connects again
+    after one of `DISTURBANCES`. ``is_prepared`` returns whether a prepared transaction still waits for ``finish``.
     """
 
     def do(self, sql: str) -> None: ...
@@ -40,7 +40,7 @@ class Client(Protocol):
 
 
 class SqlClient:
-    """A client of a server; ``kind`` is postgresql or mariadb."""
+    """A client of a database server. ``kind``: ``postgresql`` or ``mariadb``."""
 
     def __init__(self, kind: str, connect: Callable[[], Any]) -> None:
         self._kind = kind
@@ -62,7 +62,7 @@ class SqlClient:
             return
         self.do(f"XA END '{name}'")
         self.do(f"XA PREPARE '{name}'")
-        self._connection.close()  # the transaction then has no connection
+        self._connection.close()  # so that the prepared transaction has no connection
         self._connection = self._connect()
         self._cursor = self._connection.cursor()
 
@@ -77,7 +77,7 @@ class SqlClient:
         return any(row[-1] == f"'{name}'" for row in listed)
 
     def recover(self) -> None:
-        """Connect again, also to a server that starts at this time."""
+        """Connect again. Retry while the server is starting."""
         self.close()
         until = time.monotonic() + _START_SECONDS
         while True:
@@ -87,13 +87,13 @@ class SqlClient:
             except DISTURBANCES:
                 if time.monotonic() > until:
                     raise
-                time.sleep(0.05)  # the server signals nothing to clients that wait for its start
+                time.sleep(0.05)  # a server can't notify clients that it has started
             else:
                 return
 
     @contextmanager
     def in_background(self, sql: str, *, seen_by: SqlClient) -> Iterator[None]:
-        """Execute a statement that waits for ``seen_by``; the context begins when it waits, and ends when it has ended."""
+        """Execute a statement that ``seen_by`` blocks. The block runs while the statement waits, and must end the wait."""
         with ThreadPoolExecutor(1) as pool:
             statement = pool.submit(self.do, sql)
             until = time.monotonic() + 30
@@ -103,17 +103,17 @@ class SqlClient:
             statement.result(30)
 
     def waits(self) -> bool:
-        """Return whether a statement of MariaDB waits for a lock of a table."""
+        """Return whether a statement waits for a table lock (MariaDB)."""
         self.do("SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'")
         return bool(self._cursor.fetchone()[0])
 
     def close(self) -> None:
-        with suppress(psycopg.Error, pymysql.err.Error):  # the server may have closed it
+        with suppress(psycopg.Error, pymysql.err.Error):  # the server may have closed the connection
             self._connection.close()
 
 
 class SqliteClient:
-    """A client of a file, with a lock that makes the writers wait for each other without an error."""
+    """A client of a SQLite file. Writers wait for each other with ``lock``, so that SQLite reports no busy file."""
 
     def __init__(self, path: str, lock: threading.Lock) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
@@ -136,20 +136,20 @@ class SqliteClient:
         self.do("COMMIT")
 
     def finish(self, name: str) -> None:
-        """Do nothing: a transaction of a file can't be prepared, so it was committed."""
+        """Do nothing: SQLite can't prepare transactions, so `prepare` has committed."""
 
     def is_prepared(self, name: str) -> bool:  # noqa: ARG002 - of the interface
         return False
 
     def recover(self) -> None:
-        """Do nothing: a file has no server that ends."""
+        """Do nothing: there is no server that could stop."""
 
     def close(self) -> None:
         self._connection.close()
 
 
 class RestartingReader:
-    """Reads changes as the intake does, and knows the rows by key. Restarts lose everything but the durable cursor."""
+    """Reads changes as the intake does, and keeps the rows by key. A restart loses everything except the durable cursor."""
 
     def __init__(self, reader: Callable[[Callable[[], float]], ChangeReader], seed: int) -> None:
         self._new = reader
@@ -161,7 +161,7 @@ class RestartingReader:
         self.read = self.whole = self.polls = self.unavailable = 0
 
     def poll(self, *, broken: bool = False) -> None:
-        """Read once; ``broken``: the reading may end before its last frame, and the reader then restarts."""
+        """Read once. ``broken``: the reading may be interrupted before its last frame; the reader then restarts."""
         stop_after = self._rng.randrange(3) if broken else 10**9
         gathered: dict[str, tuple[str | None, ...]] = {}
         self.polls += 1

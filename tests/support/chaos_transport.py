@@ -1,4 +1,4 @@
-"""A transport that injects faults, seeded and repeatable. It wraps another transport."""
+"""An httpx transport that injects faults into another transport. The faults are repeatable, because they depend on a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("drop before", "drop after", "429", "503", "500", "html", "truncated", 
 
 @dataclass(slots=True, kw_only=True)
 class ChaosTransport(httpx.AsyncBaseTransport):
-    """Injects faults into ``share`` of all requests, at most ``most`` of them, so that every scenario ends."""
+    """Injects faults into the share ``share`` of requests. There are at most ``most`` faults, so that each scenario ends."""
 
     inner: httpx.AsyncBaseTransport
     seed: int

@@ -22,9 +22,9 @@ BROWSER = Path("/usr/bin/chromium")
 DRIVER = Path("/usr/bin/chromedriver")
 DEADLINE_SECONDS = 30.0
 REPLACED = "does not belong to the document"
-"""What Chromium says of an element on a page that was replaced meanwhile, beside the error for that."""
+"""Part of another error that Chromium reports instead of `StaleElementReferenceException` if the page was replaced."""
 _SCRIPT_SECONDS = 110.0
-"""The longest run of a script: axe needs seconds for a page of many elements, and more on a busy machine. The default is 30 s.
+"""The timeout of a script. For a page with many elements, axe needs seconds, and more on a busy machine. The default is 30 s.
 
 Selenium waits 120 s for a response of the driver.
 """
@@ -32,7 +32,7 @@ _TABS = 80
 
 
 def start() -> webdriver.Chrome:
-    """Start without a window and without a name server, so that pages cannot load anything from other hosts."""
+    """Start Chromium without a window and without name resolution, so that pages can load nothing from other hosts."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(BROWSER)
     for argument in (
@@ -83,7 +83,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def scripts(self, *, allowed: bool) -> None:
-        """Permit or forbid that pages run scripts."""
+        """Permit or forbid scripts of pages."""
         self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not allowed})
 
     def go(self, path: str) -> None:
@@ -115,7 +115,7 @@ class Browser:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def texts(self, selector: str) -> list[str]:
-        """Return the displayed text of each element, of one moment: a live page can replace elements between two calls."""
+        """Return the displayed text of each matching element, in one call: a live page can replace elements between calls."""
         texts: list[str] = self.run(
             "return [...document.querySelectorAll(arguments[0])]"
             ".map(element => element.checkVisibility() ? element.innerText.trim().replaceAll('\\t', ' ') : '')",
@@ -137,7 +137,7 @@ class Browser:
         return self.driver.switch_to.active_element
 
     def tab_to(self, words: str) -> WebElement:
-        """Press Tab until the focused element has this text; fail if a focused element is not visible."""
+        """Press Tab until the focused element has this text. Fail if the focus of an element is not visible."""
         seen = []
         for _ in range(_TABS):
             self.press(Keys.TAB)
@@ -176,7 +176,7 @@ class Browser:
         ]
 
     def complaints(self) -> list[str]:
-        """Return the browser's warnings and errors, such as violations of the content security policy; no hints about forms."""
+        """Return the browser's warnings and errors, such as violations of the content security policy, without hints."""
         return [entry["message"] for entry in self._log("browser") if entry["level"] != "DEBUG"]
 
     def _log(self, kind: str) -> list[dict[str, Any]]:

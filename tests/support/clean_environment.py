@@ -1,4 +1,4 @@
-"""Virtual environments that contain only what a distribution declares, made without a package index.
+"""Virtual environments that contain only the declared dependencies of a distribution, made without a package index.
 
 The packages are taken from the environment that runs the tests: as hard links if possible, else as copies.
 """
@@ -31,10 +31,10 @@ def build_wheel(project: Path, folder: Path) -> Path:
 
 
 class CleanEnvironment:
-    """A new virtual environment in ``folder`` with ``wheels`` and the packages that ``requirements`` name.
+    """A new virtual environment in ``folder`` with ``wheels`` and the packages of ``requirements``, with their dependencies.
 
-    Dependencies of the requirements are included, also those of wheels: name the distribution of a wheel with its extras. Other
-    packages of the running environment, such as the test tools, are absent.
+    To include the dependencies of a wheel, name its distribution, with extras, in ``requirements``. Other packages of the running
+    environment, such as the test tools, are absent.
     """
 
     def __init__(self, folder: Path, *, wheels: Iterable[Path], requirements: Iterable[str]) -> None:
@@ -53,7 +53,7 @@ class CleanEnvironment:
         )
 
     def run(self, program: str, *arguments: str, cwd: Path, check: bool = True) -> str:
-        """Return what a program of the environment prints on both streams; it must succeed unless ``check`` is false."""
+        """Run a program of the environment; return its output of both streams. It must succeed unless ``check`` is false."""
         return run([str(self.binaries / program), *arguments], cwd=cwd, check=check)
 
 
@@ -73,7 +73,7 @@ def run(command: list[str], *, cwd: Path | None = None, check: bool = True) -> s
 def _link(found: Distribution, site_packages: Path) -> None:
     for file in found.files or ():
         if ".." in file.parts:
-            continue  # a program in bin/ belongs to the other environment
+            continue  # a program in bin/ uses the interpreter of the other environment
         source, target = Path(str(found.locate_file(file))), site_packages / file
         if not source.is_file():
             continue

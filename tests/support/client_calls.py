@@ -1,4 +1,4 @@
-"""Calls that work with both clients, so that one test covers the blocking and the asynchronous one."""
+"""Calls that work with both clients, so that one test covers the blocking and the asynchronous client."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class CloudFiles:
         return record
 
     async def link(self, name: str = "notes.bin", **members: Any) -> dict[str, Any]:
-        """Return the link to which the bytes are sent."""
+        """Request an upload link; return its record."""
         body = {"workspaceId": self.workspace, "fileName": name, **members}
         response = await self.http.post(f"{FILES}/upload-link", json=body)
         assert response.status_code == 201, response.text
@@ -48,7 +48,7 @@ class CloudFiles:
         return response.content
 
     async def conversion(self, file: str, *states: str, attempt: int = 0) -> dict[str, Any]:
-        """Return the conversion when it is in one of these states; fail after too many attempts."""
+        """Wait until the conversion has one of ``states`` (default: has ended) at ``attempt`` or later; return it."""
         wanted: Sequence[str] = states or ("succeeded", "failed")
         async with asyncio.timeout(DEADLINE_SECONDS):
             while True:

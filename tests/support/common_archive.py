@@ -1,7 +1,7 @@
-"""Archives the files of one drop folder: ``python -m tests.support.common_archive BASE DROP RECEIPT``.
+"""A process that archives the files of a drop folder: ``python -m tests.support.common_archive BASE DROP RECEIPT``.
 
-It reads all files, prints a line, waits for a line on its input, and then archives them together with other processes that have
-the same archive ``BASE/done``.
+It reads all files, prints a line, and waits for a line on its input. Then it archives the files in ``BASE/done``, while other
+processes archive files there, too.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import psutil
 
 
 def conversion_processes() -> set[int]:
-    """Return their process ids, without those that have ended."""
+    """Return the process ids of the running conversion processes."""
     found = set()
     for child in psutil.Process().children():
         try:

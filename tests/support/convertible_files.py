@@ -1,4 +1,4 @@
-"""Files for conversion, written byte by byte: a library that shares code with the reader would hide its defects."""
+"""Files for conversion, written without a library, because a library that shares code with the reader would hide defects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 
 def xlsx(sheets: Mapping[str, str]) -> bytes:
-    """Return a workbook; each sheet is the XML of its rows. Style 1 is a date, 2 a date with a time, 3 text."""
+    """Return a workbook. ``sheets``: sheet name to the XML of the rows. Style 1 is a date, 2 a date with a time, 3 text."""
     overrides = "".join(
         f'<Override PartName="/xl/worksheets/sheet{number}.xml" '
         'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
@@ -51,7 +51,7 @@ def xlsx(sheets: Mapping[str, str]) -> bytes:
 
 
 def rows(*cells: Sequence[str | int | float | bool | None]) -> str:
-    """Return the XML of rows of plain cells that start at A1."""
+    """Return the XML of rows of plain cells; the first cell is A1."""
     return "".join(
         f'<row r="{number}">{"".join(_cell(column, number, value) for column, value in enumerate(row))}</row>'
         for number, row in enumerate(cells, 1)
@@ -98,7 +98,7 @@ def ods(table: str) -> bytes:
 
 
 def png_header(width: int, height: int) -> bytes:
-    """Return a PNG with a header that declares a size that the data does not have."""
+    """Return a PNG with less data than the size in its header requires."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -109,7 +109,7 @@ def png_header(width: int, height: int) -> bytes:
 
 
 def pdf_bomb(megabytes: int) -> bytes:
-    """Return a PDF of a few kilobytes with one page of this number of megabytes of content."""
+    """Return a PDF of a few kilobytes. Its only page has ``megabytes`` MiB of content."""
     packer = zlib.compressobj(1)
     once = b"".join([*(packer.compress(b" " * 1_048_576) for _ in range(megabytes)), packer.flush()])
     twice = zlib.compress(once, 9)

@@ -1,4 +1,4 @@
-"""One pipeline of real parts that counts its work: scripted source, reader, mirror, dispatcher, bulk service."""
+"""A pipeline that counts its work: real reader, mirror and dispatcher, a scripted source and a simulated bulk service."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.support.scripted_source import Row, Script, ScriptedConnector
 from tests.support.work_counter import CountingTransport, Work, bytes_written, counting
 
 PIECE = 125
-"""Rows of a batch and entries of a request; small, so that a thousand rows are several of each."""
+"""The rows of a batch and the entries of a request; small, so that a thousand rows need several batches and requests."""
 
 _LIMITS = replace(FAST_LIMITS, in_flight_at_first=2, in_flight_at_most=2, unacknowledged_claims=2)
-"""Limits with a fixed number of requests: claims skip keys that are in flight, and adaptive numbers depend on time."""
+"""Limits with a fixed number of requests. Adaptive limits depend on time, and claims skip keys that are in flight."""
 
 
 class CountedPipeline:
@@ -75,18 +75,18 @@ class CountedPipeline:
         self.acknowledge()
 
     def acknowledge(self) -> None:
-        """Acknowledge what is delivered to the source."""
+        """Acknowledge delivered partitions to the source."""
         self.work.add("acknowledged", self.reader.acknowledge_partitions())
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[Rig]:
-        """Run a dispatcher; acknowledge to the source after each delivery, as the supervisor does."""
+        """Run a dispatcher until the context ends."""
         transport = CountingTransport(self.service, self.work)
         async with rig(transport=transport, deliverable=self.mirror.delivery, limits=_LIMITS) as running:
             yield running
 
     async def deliver(self) -> None:
-        """Deliver all that is pending, and acknowledge each part to the source."""
+        """Deliver all pending entries, and acknowledge delivered partitions to the source."""
         async with self.delivering() as running:
             left = await running.drained()
             self.acknowledge()
@@ -100,7 +100,7 @@ class CountedPipeline:
 
     @asynccontextmanager
     async def counted(self) -> AsyncIterator[None]:
-        """Count the work of the block, and the bytes that the process writes meanwhile."""
+        """Count the work of the block, and the bytes that the process writes during the block."""
         with self.work.counted():
             before = bytes_written()
             yield
@@ -123,5 +123,5 @@ class _CountingSource(ScriptedConnector):
 
 
 def rows(count: int, *, a: str = "1", b: str = "2") -> list[Row]:
-    """Yield records with a key ``k``, a value ``v`` and two columns ``a`` and ``b``."""
+    """Return ``count`` records with a key ``k``, a value ``v`` and two columns ``a`` and ``b``."""
     return [{"k": f"part-{number:06d}", "v": a, "a": a, "b": b} for number in range(count)]

@@ -1,4 +1,4 @@
-"""Clicks and key presses of a task in a browser, counted as a person makes them."""
+"""The clicks and key presses that a person needs for a task in a browser."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _TABS = 80
 
 
 class CountedSteps:
-    """Controls a browser. Each click is a step, and each key of a combination.
+    """Controls a browser, and counts steps: each click, and each key, also each key of a combination.
 
-    A typed text is counted beside the steps, because it costs the same on every page. Waiting, reading and scrolling are free.
+    Typed text is counted separately, because it costs the same on each page. Waiting, reading and scrolling are not counted.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -28,11 +28,11 @@ class CountedSteps:
 
     @property
     def steps(self) -> int:
-        """The clicks and keys besides typed texts."""
+        """The number of clicks and keys, without typed text."""
         return self.clicks + self.keys
 
     def click(self, target: str | WebElement) -> None:
-        """Click an element, or the one that a selector finds."""
+        """Click an element, or the element that a selector finds."""
         element = self._browser.find(target) if isinstance(target, str) else target
         ActionChains(self._browser.driver).move_to_element(element).click().perform()
         self.clicks += 1
@@ -43,7 +43,7 @@ class CountedSteps:
         self.keys += len(keys)
 
     def chord(self, *keys: str) -> None:
-        """Press keys together; the last one is no modifier."""
+        """Press keys together: modifiers, then one other key."""
         *modifiers, last = keys
         chain = ActionChains(self._browser.driver)
         for key in modifiers:

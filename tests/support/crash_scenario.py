@@ -45,7 +45,7 @@ class Service(Protocol):
 
 
 class SmallBatches(DirectoryConnector):
-    """The directory connector with a batch for every record, so that small files have several."""
+    """The directory connector with a batch for each record, so that small files have several batches."""
 
     deletes: Deletes = "keep"
 
@@ -88,10 +88,10 @@ class Drop:
 
 @dataclass(kw_only=True)
 class CrashScenario:
-    """``steps``: the files dropped together; each step is read, delivered and archived before the next.
+    """A scenario of several ``steps``. A step drops its files together, and ends when they are read, delivered and archived.
 
-    ``deletes``: whether entries are removed that a file no longer has when it comes again. ``empty``: a new state file, with
-    which the first run begins.
+    ``deletes``: whether an entry is removed if its file comes again without it. ``empty``: a new state file, which is copied
+    for the first run.
     """
 
     folder: Path
@@ -114,7 +114,7 @@ class CrashScenario:
     # ------------------------------------------------------------------------------------------------ running
 
     def run(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
-        """Continue where the last run ended, until the end of the last step."""
+        """Continue after the last run, until all steps are done."""
         mirror = SqliteMirror.open(self.state, factory=factory)
         try:
             asyncio.run(self._run(mirror))
@@ -125,7 +125,7 @@ class CrashScenario:
             mirror.close()
 
     def keep_crashed_state(self) -> None:
-        """Copy the state file as it is on the disk for the next run, without the lock of this one."""
+        """Copy the state file as it is on the disk. The next run uses the copy, which this run has not locked."""
         self.crashes += 1
         found = self.state
         self.state = self.folder / f"run-{self.crashes}" / "ingestd.db"
@@ -169,7 +169,7 @@ class CrashScenario:
         return connector
 
     def _drop(self) -> None:
-        """Write the files of the current step in order of their times, except those that an earlier run has written."""
+        """Write the files of the current step with ascending times, unless an earlier run has written this step's files."""
         if self.dropped > self.done:
             return
         for place, drop in enumerate(self.steps[self.dropped]):
@@ -182,7 +182,7 @@ class CrashScenario:
     # ------------------------------------------------------------------------------------------------ checking
 
     def check(self, *, more_writes: int) -> None:
-        """Check all invariants at the end; a key may be written ``more_writes`` times more often than it changed."""
+        """Check all invariants at the end. A key may be written up to ``more_writes`` times more often than it changed."""
         drops = [drop for step in self.steps for drop in step]
         wanted: dict[str, str] = {}
         changes: Counter[str] = Counter()
@@ -214,7 +214,7 @@ class CrashScenario:
             last = {drop.name: drop.bad for drop in drops}
             assert (status.pending(), status.rejected()) == (0, sum(last.values()))
             for key in changes:
-                # A second reading after a crash ends the repeated key's first value, which the first reading had stored.
+                # After a crash, a second reading adds former values of repeated keys, so other values may be between these.
                 found = iter([one.value for one in reversed(status.former_values(key))])
                 assert all(value in found for value in former[key]), f"a former value of {key} is missing"
         finally:
@@ -230,7 +230,7 @@ def _unless_it_died(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
 
 
 def archived(drops: Sequence[Drop]) -> dict[str, str]:
-    """Return the expected content of the archive: each file once, the second of a name as ``name~2``."""
+    """Return the expected content of the archive by name. The second file of a name is ``name~2``."""
     held: dict[str, str] = {}
     for drop in drops:
         stem, _, end = drop.name.partition(".")

@@ -1,7 +1,7 @@
 """SQLite connections of a process that dies at a chosen statement.
 
-From that moment on nothing is executed, neither a rollback nor a commit, as after kill -9. `copy_database` copies what a new
-process would find: the database and its log as they are, not as a clean close would leave them.
+From then on nothing is executed, neither a rollback nor a commit, as after kill -9. `copy_database` copies the files that a new
+process would find: the database and its log, as they are without a clean close.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class ProcessDied(BaseException):
 
 
 class CrashPoint:
-    """Blows at point ``at``, counted from 1 over all threads.
+    """Lets the process die at point ``at``, counted from 1 over all threads.
 
-    There is a point before every statement outside of a transaction, and before and after every commit. Only commits are durable:
-    a process that dies at another statement of a transaction leaves the same files as before its commit. ``each`` gives those
-    statements a point, too. ``outside`` returns what there is beside the state file. With it, a statement that changes nothing
-    itself has a point only if that differs from the last point: else a death leaves the same as there.
+    There is a point before each statement outside of a transaction, and before and after each commit. Other statements of a
+    transaction have a point only with ``each``, because a death at them leaves the same files as a death before the commit.
+    ``outside`` returns the state outside the state file. With ``outside``, a statement that changes nothing has a point only if
+    this state differs from that at the last point; else a death at both leaves the same.
     """
 
     def __init__(self, at: int, *, each: bool = False, outside: Callable[[], object] | None = None) -> None:
@@ -50,7 +50,7 @@ class CrashPoint:
         return bool(self.statement)
 
     def count_statement(self, statement: str, *, is_inside: bool = False) -> None:
-        """Raise `ProcessDied` at the point and from then on. ``is_inside``: a transaction does not end with it."""
+        """Count a point; raise `ProcessDied` from point ``at`` on. ``is_inside``: it is in a transaction and no COMMIT."""
         with self._lock:
             if self._each or not (is_inside or self._is_repeated(statement)):
                 self.count += 1
@@ -67,7 +67,7 @@ class CrashPoint:
 
 
 class CrashingConnection(sqlite3.Connection):
-    """A connection on which every statement spends the crash_point; made by `crashing`."""
+    """A connection that counts its statements with the class's ``crash_point``. `crashing` makes the class."""
 
     crash_point: CrashPoint
     opened: list[CrashingConnection]
@@ -83,7 +83,7 @@ class CrashingConnection(sqlite3.Connection):
         return self._counted(sql, lambda: super(CrashingConnection, self).executemany(sql, rows))
 
     def executescript(self, sql: str) -> sqlite3.Cursor:
-        """Spend the crash_point for each statement of a script: each may be the last."""
+        """Execute and count each statement of a script separately, because the process may die at each."""
         cursor = self.cursor()
         for statement in _statements(sql):
             self._counted(statement, lambda statement=statement: cursor.execute(statement))  # type: ignore[misc]
@@ -99,7 +99,7 @@ class CrashingConnection(sqlite3.Connection):
 
 
 def crashing(crash_point: CrashPoint) -> type[CrashingConnection]:
-    """Return a factory of connections that share a crash_point; ``opened`` of the class lists them."""
+    """Return a class of connections that share ``crash_point``. Its attribute ``opened`` lists the connections."""
     return type("Dying", (CrashingConnection,), {"crash_point": crash_point, "opened": []})
 
 
@@ -113,9 +113,9 @@ def copy_database(path: Path, to: Path) -> None:
 
 
 def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], object]) -> CrashPoint:
-    """Do ``work`` on a copy of a state file until the crash point. A new process finds the state in ``place``.
+    """Do ``work`` on a copy of the state file ``template`` until the crash point. Copy the result to ``place``.
 
-    ``work`` leaves nothing beside the state file.
+    ``work`` changes nothing except the state file.
     """
     crashed = place.parents[1] / "state.db"
     crashed.parent.mkdir()
@@ -142,9 +142,9 @@ def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror
 def each_death(
     template: Path, folder: Path, work: Callable[[SqliteMirror], object], *, after: int = 0
 ) -> Iterator[tuple[CrashPoint, SqliteMirror]]:
-    """Yield each crash point of ``work``, from the one after ``after`` on, and the mirror that the next process opens.
+    """Yield each crash point of ``work`` after number ``after``, and the mirror that the next process opens.
 
-    At the last one, the work ended. The caller's state file is ``template``.
+    Each run begins with a copy of the state file ``template``. The last crash point is not reached: ``work`` ended before it.
     """
     for point in itertools.count(after + 1):
         place = folder / str(point) / "disk" / "state.db"

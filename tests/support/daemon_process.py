@@ -30,7 +30,7 @@ ABSENT = ROOT / "tests" / "support" / "absent"
 """Packages that a real environment does not have."""
 DEADLINE_SECONDS = 30.0
 OURS = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG", "COVERAGE_PROCESS_START")
-"""Variables that no command of a test gets from outside."""
+"""Variables of the outer environment that are removed for all commands of tests."""
 
 # For Python this is an installed distribution: a folder on the path with a module and its entry points.
 _PLUG_IN = '''
@@ -108,7 +108,7 @@ class NumbersConnector(Connector):
 
 
 def environment(folder: Path, **extra: str) -> dict[str, str]:
-    """Return the environment without a service manager's and the user's variables, with the plug-in connector ``numbers``."""
+    """Return the environment without `OURS`, and with the plug-in connector ``numbers``, which is installed in ``folder``."""
     plug_ins = folder / "plug-ins"
     info = plug_ins / "numbers_source-1.0.dist-info"
     if not info.exists():
@@ -128,7 +128,7 @@ def environment(folder: Path, **extra: str) -> dict[str, str]:
 def write_configuration(
     folder: Path, url: str, *sources: Mapping[str, Any], workspace: str = "Bench", schedule: str | None = None
 ) -> Path:
-    """Write a configuration with pipelines p0, p1, …, one for each source, each with its own sink."""
+    """Write a configuration with pipelines p0, p1, …: one for each source, with its own sink."""
     pipelines = [
         {
             "name": f"p{index}",
@@ -140,7 +140,7 @@ def write_configuration(
         for index, source in enumerate(sources)
     ]
     path = folder / "ingestd.yaml"
-    # JSON is YAML.
+    # JSON is valid YAML.
     path.write_text(
         json.dumps(
             {
@@ -154,7 +154,7 @@ def write_configuration(
 
 
 def ingestd(folder: Path, *arguments: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
-    """Run a command of the daemon to its end, as a process; see `here`."""
+    """Run a command of the daemon as a process until it ends. `here` is faster."""
     return subprocess.run(
         [sys.executable, "-m", "ingestd", *arguments],
         cwd=folder,
@@ -168,7 +168,7 @@ def ingestd(folder: Path, *arguments: str, timeout: float = 60.0) -> subprocess.
 
 @contextlib.contextmanager
 def restored_logs() -> Iterator[None]:
-    """Restore the logging after the block: a command's log goes to the standard error that was open at its start."""
+    """Restore the logging configuration after the block: a command logs to the standard error at the time of its start."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:
@@ -180,7 +180,7 @@ def restored_logs() -> Iterator[None]:
 
 
 def here(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, which avoids the second that Python and polars need to start."""
+    """Run a command in this process. This saves the second that Python and polars need to start."""
     plug_ins = environment(folder)["PYTHONPATH"].partition(os.pathsep)[0]
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder), restored_logs():
         patch.syspath_prepend(plug_ins)
@@ -199,7 +199,7 @@ def held_run(folder: Path) -> dict[str, Any]:
 
 
 class Manager:
-    """The notify socket of a service manager; ``messages`` are in order of arrival."""
+    """The notify socket of a service manager. ``messages``: the received messages, in order of arrival."""
 
     def __init__(self) -> None:
         self.address = f"@ingestd-test-{uuid4().hex}"
@@ -214,14 +214,14 @@ class Manager:
         self._socket.close()
 
     def drain(self) -> None:
-        """Receive the messages that were sent already."""
+        """Receive all messages that were sent before this call."""
         while select.select([self._socket], [], [], 0)[0]:
             self._receive()
 
     def wait_for(
         self, field: str, value: str | None = None, *, after: int = 0, seconds: float = DEADLINE_SECONDS
     ) -> dict[str, str]:
-        """Return the first message from ``messages[after]`` on that has ``field`` (with a value that contains ``value``)."""
+        """Wait for the first message from ``messages[after]`` on with ``field`` (and a value that contains ``value``)."""
         deadline = time.monotonic() + seconds
         seen = after
         while True:
@@ -243,7 +243,7 @@ class Daemon:
     """The daemon as a child process; tests can wait for its JSON log lines."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, host: Host | None = None) -> None:
-        """``host``: where it runs; None: this machine."""
+        """``host``: the host on which the daemon runs; None: this machine."""
         words = [sys.executable, "-m", *command]
         self.process = subprocess.Popen(
             host.command(*words) if host else words,
@@ -280,7 +280,7 @@ class Daemon:
     def wait_for(
         self, name: str, *, nth: int = 1, within_seconds: float = DEADLINE_SECONDS, **fields: Any
     ) -> dict[str, Any]:
-        """Return the first event of that name with these fields, or the ``nth``."""
+        """Wait for the ``nth`` event with this name and these fields; return it."""
         deadline = time.monotonic() + within_seconds
         while True:
             with self._arrived:
@@ -300,7 +300,7 @@ class Daemon:
                     raise AssertionError(f"no event {name} {fields} in:\n" + "\n".join(self.lines))
 
     def wait_for_line(self, *, seconds: float) -> None:
-        """Wait until another line arrives, the process ends, or the time is over."""
+        """Wait until another line arrives or the process ends, for at most ``seconds``."""
         with self._arrived:
             count = len(self.lines)
             self._arrived.wait_for(lambda: len(self.lines) > count or self._ended, seconds)
@@ -329,7 +329,7 @@ class Daemon:
 def running_daemon(
     folder: Path, *arguments: str, module: str = "ingestd", **extra: str
 ) -> Iterator[tuple[Daemon, Manager]]:
-    """Run a daemon with a service manager; it is killed when the block ends if it still runs."""
+    """Run a daemon with a service manager. When the block ends, the daemon is killed if it is still running."""
     with Manager() as manager:
         env = environment(folder, **{"NOTIFY_SOCKET": manager.address, **extra})
         daemon = Daemon([module, *arguments], env=env, cwd=folder)

@@ -20,18 +20,18 @@ class DatabaseClient:
         self._address = address
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run one statement; return its rows, if it has any."""
+        """Run one statement; return its rows, or an empty list."""
         with self._connected() as connection:
             cursor = connection.execute(statement)
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
     def locked_sinks(self) -> AbstractContextManager[None]:
-        """Lock the sinks: no other program can change one until the block ends."""
+        """Lock all sinks: no other program can change a sink until the block ends."""
         return self.uncommitted("UPDATE data_sink SET version = version")
 
     @contextmanager
     def uncommitted(self, statement: str) -> Iterator[None]:
-        """Run a statement in a transaction that locks its rows until the block ends and is then rolled back."""
+        """Run a statement in a transaction, which locks the changed rows. Roll it back when the block ends."""
         with self._connected() as connection:
             connection.execute("BEGIN" if isinstance(self._address, PostgresAddress) else "BEGIN IMMEDIATE")
             connection.execute(statement)
@@ -40,7 +40,7 @@ class DatabaseClient:
 
     @contextmanager
     def older_schema(self) -> Iterator[None]:
-        """Make the database claim an older schema until the block ends."""
+        """Make the database look as if it had an older schema, until the block ends."""
         steps = self.execute("DELETE FROM schema_step RETURNING number, oldest_program, at")
         yield
         for step in steps:

@@ -20,9 +20,9 @@ from tests.support.postgres_server import PostgresServer
 
 @dataclass(kw_only=True)
 class DatabaseScene:
-    """A database. ``clock`` is its expression of the time. ``zone``: the time zone of the column ``at`` if that has none.
+    """A database for tests. ``clock``: its expression of the current time. ``zone``: the time zone of ``at``, if that has none.
 
-    ``restart`` stops the server and starts it; None if that is not possible.
+    ``restart`` stops and starts the server; None if that is not possible.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class DatabaseScene:
     _readers: list[ChangeReader] = field(default_factory=list)
 
     def close(self) -> None:
-        """Close the readers of the test."""
+        """Close all readers that `reader` returned."""
         for reader in self._readers:
             reader.close()
 
@@ -47,7 +47,7 @@ class DatabaseScene:
         client.close()
 
     def create_table(self) -> DatabaseScene:
-        """Create the empty table ``p``, and the view ``w`` of it."""
+        """Create the empty table ``p``, and the view ``w`` of this table."""
         time = {"postgresql": "timestamptz", "mariadb": "datetime(6)"}[self.kind]
         self.do(
             "DROP VIEW IF EXISTS w",
@@ -58,7 +58,7 @@ class DatabaseScene:
         return self
 
     def skewed(self, seconds: float) -> str:
-        """Return the time by a clock that is ``seconds`` ahead of the server's, in the type of the column ``at``."""
+        """Return an SQL expression: the time of a clock ``seconds`` ahead of the server's, in the type of the column ``at``."""
         if self.kind == "sqlite":
             return f"strftime('%Y-%m-%d %H:%M:%f', 'now', '{seconds:+} seconds')"
         if self.kind == "postgresql":
@@ -89,7 +89,7 @@ class DatabaseScene:
 
 
 def postgresql_scene(server: PostgresServer, base: Path) -> DatabaseScene:
-    """Return a scene of a server; its table is not created."""
+    """Return a scene of a server, without the table ``p``."""
     return DatabaseScene(
         kind="postgresql",
         url=server.url,

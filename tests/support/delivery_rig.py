@@ -31,7 +31,7 @@ FAST_LIMITS = DeliveryLimits(
     pause=Backoff(base_seconds=3600, cap_seconds=3600),
     grace_seconds=2,
 )
-"""Backs off for milliseconds; a pause lasts an hour, so that a test can observe it."""
+"""Limits with retries after milliseconds. A pause lasts an hour, so that a test can observe it."""
 
 
 class AcknowledgementCounter:
@@ -69,7 +69,7 @@ class Rig:
         return lane
 
     async def drained(self, seconds: float = 30) -> list[LaneReport]:
-        """Return what the dispatcher reports when it is drained; fail at once if the dispatcher failed."""
+        """Wait until the dispatcher is drained; return its report. Fail at once if the dispatcher fails."""
         if self.task is None:
             raise AssertionError("the rig is not running")
         draining = asyncio.create_task(self.dispatcher.drain())
@@ -83,7 +83,7 @@ class Rig:
             draining.cancel()
 
     async def acknowledged_more(self, groups: int) -> None:
-        """Wait until this number of further groups are acknowledged, or nothing is pending."""
+        """Wait until ``groups`` further groups are acknowledged, or nothing is pending."""
         event = self.acknowledgements.reached(groups)
         reached, drained = asyncio.create_task(event.wait()), asyncio.create_task(self.drained())
         await asyncio.wait({reached, drained}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +116,7 @@ def wake_callback(running: Rig) -> Callable[[int], None]:
 
 
 async def unsupervised(part: str, run: Run) -> None:
-    """Run a part once; its failure fails the test."""
+    """Run a part once. An exception of the part fails the test."""
     await run()
 
 
@@ -135,7 +135,7 @@ async def rig(
     writer: RisingWriter | None = None,
     checks_sinks: bool = False,
 ) -> AsyncIterator[Rig]:
-    """Run a dispatcher until the block ends; ``deliverable`` replaces the mirror in memory."""
+    """Run a dispatcher until the block ends. ``deliverable``: a store to use instead of the mirror in memory."""
     events: list[Event] = []
     acknowledgements = AcknowledgementCounter()
     state = mirror or MemoryMirror()

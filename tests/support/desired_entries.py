@@ -1,4 +1,4 @@
-"""Desired entries of a sink, written through the mirror's intake side as if a snapshot source had been read."""
+"""Desired entries of a sink, written through the mirror's intake store as if a snapshot source had been read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SCHEMA = {
 def desire_all(
     mirror: SqliteMirror, address: SinkAddress, entries: Mapping[str, Desired], *, guard: Guard | None = None
 ) -> RunSummary:
-    """Replace the desired entries of a sink, unless the guard holds that."""
+    """Replace the desired entries of a sink, unless the guard holds the run."""
     rows = [
         (key, value, data_type, _hash(key, value, data_type), position)
         for position, (key, (value, data_type)) in enumerate(entries.items(), start=1)

@@ -1,4 +1,4 @@
-"""A drop folder with a pipeline, the daemon that reads it, and a service to which another program also writes."""
+"""A drop folder with a configuration and its daemon, and another program that writes to the same service."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Service(Protocol):
 
 
 class OtherProgram:
-    """Another program with its own key of the same workspace, over HTTP."""
+    """Another program that uses the same workspace over HTTP, with its own key."""
 
     def __init__(self, url: str, api_key: str) -> None:
         self._http = httpx.Client(base_url=url, headers={"x-api-key": api_key, "ClientId": "other-program"}, timeout=30)
@@ -42,7 +42,7 @@ class OtherProgram:
         self._done(self._http.post("/v1/workspace", json={"label": label}))
 
     def replace_workspace(self) -> None:
-        """Remove the workspace with all that it holds, and make an empty one."""
+        """Remove the workspace with its content, and create an empty workspace."""
         (workspace,) = self._done(self._http.get("/v1/workspace")).json()
         self._done(self._http.delete(f"/v1/workspace/{workspace['id']}"))
         self.make_workspace()
@@ -130,7 +130,7 @@ class Folder:
 
 @contextmanager
 def program_beside_document_server() -> Iterator[OtherProgram]:
-    """A service that implements only the document."""
+    """Run a service that implements only the interface document; yield another program that uses it."""
     with DocumentServer() as server:
         server.workspace("Bench")
         program = OtherProgram(server.url, server.api_key)
@@ -142,7 +142,7 @@ def program_beside_document_server() -> Iterator[OtherProgram]:
 
 @contextmanager
 def program_beside_workspaced(data: Path) -> Iterator[OtherProgram]:
-    """The service as a process."""
+    """Run workspaced as a process; yield another program that uses it."""
     key = new_key(data)
     with WorkspaceService(data) as service:
         program = OtherProgram(service.url, key)
@@ -154,6 +154,6 @@ def program_beside_workspaced(data: Path) -> Iterator[OtherProgram]:
 
 
 def timeless(text: str) -> str:
-    """Remove from a command's output what differs between runs: times, ids of requests, the folder."""
+    """Replace the parts of a command's output that differ between runs: times and ids of requests."""
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "<moment>", text)
     return re.sub(r"request [0-9A-Za-z_-]{8,}", "request <id>", text)

@@ -11,7 +11,7 @@ import msgspec
 
 
 class Written(Protocol):
-    """A recorded request of any of the servers."""
+    """A request that one of the test servers recorded."""
 
     @property
     def method(self) -> str: ...

@@ -1,4 +1,4 @@
-"""A page of the documentation as its reader follows it: save its configurations, then run its commands."""
+"""A documentation page, executed as a reader would: its configurations are saved, then its commands run."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def shown_lines(page: str) -> list[str]:
 def run_page(page: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Save each configuration under the name in its first line, run the commands in order, and return their output.
 
-    A configuration with ``, continued`` after the name is added to the former one of this name.
-    Processes that the commands start in the background end with them.
+    A configuration with ``, continued`` after the name is appended to the earlier configuration of this name.
+    Background processes of the commands end with the commands.
 
     Raises:
         AssertionError: a command failed.

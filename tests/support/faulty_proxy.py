@@ -1,4 +1,4 @@
-"""A proxy on a loopback port in front of a real service that injects one of several faults into requests."""
+"""A proxy on a loopback port in front of a real service. It injects faults into requests."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from urllib.parse import urlsplit
 
 KINDS = ("429", "503", "drop before", "drop after", "delay", "truncate")
 ALL_KINDS = (*KINDS, "500", "garbage", "late")
-"""``late``: the request reaches the service after its client gave it up."""
+"""``late``: the request reaches the service after the client has given up."""
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 _DELAY_SECONDS = 0.5
 _LATE_SECONDS = 3.0
 
 
 class FaultyProxy:
-    """A context manager. ``share``: the share of requests for each kind of fault; ``met``: the number of faults by kind.
+    """A proxy and context manager. ``share``: the share of requests that get each kind of fault; ``met``: faults by kind.
 
-    ``target``, ``share`` and ``accepts`` can be changed. While ``accepts`` is False, each request has its connection closed.
+    ``target``, ``share`` and ``accepts`` can be changed. While ``accepts`` is False, the connection of each request is closed.
     """
 
     def __init__(self, target: str, *, share: float, seed: int, kinds: Sequence[str] = KINDS) -> None:
@@ -67,7 +67,7 @@ class FaultyProxy:
             daemon_threads = True
             request_queue_size = 128
 
-            def handle_error(self, *_: Any) -> None: ...  # its client was killed
+            def handle_error(self, *_: Any) -> None: ...  # the client was killed
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="faulty proxy", daemon=True)
@@ -77,7 +77,7 @@ class FaultyProxy:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def wait_until_idle(self, seconds: float = 60.0) -> None:
-        """Wait until no request is between its client and the service."""
+        """Wait until the proxy handles no request."""
         with self._ended:
             assert self._ended.wait_for(lambda: not self._running, seconds)
 

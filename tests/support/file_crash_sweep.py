@@ -1,12 +1,12 @@
-"""Archives and deletes a file with SIGKILL before each file operation in turn; run as a process, because it forks.
+"""A program that archives or deletes a file many times, and is killed before each file operation in turn.
 
-``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE …`` does this for j = 1, 2, … in fresh sub-folders until one run
-completes, and repeats that for each three arguments. A forked child is killed by its audit hook at its j-th operation that
-changes something; then another child repeats the work without interruption. The parent only reads the folders, because a fork
+``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE …`` makes one sweep for each three arguments. In run j = 1, 2, … of a
+sweep, in new sub-folders, a forked child is killed by its audit hook before its j-th changing operation. Then another child
+repeats the work without interruption. The sweep ends when no child is killed. The parent only reads the folders, because a fork
 does not copy the threads of polars. It prints a line of JSON for each sweep: the content of the folders in each run.
 
-``HOW``: ``archive`` or ``delete`` the bare file; ``with-receipt`` it with its receipt and its rejected rows; ``unreadable`` it
-as unreadable.
+HOW: ``archive`` or ``delete`` the file; ``with-receipt``: archive it with receipt and rejected rows; ``unreadable``: move it to
+the folder of failed files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def dispose(how: str, path: Path, archive: Path, identity: Identity) -> bool:
 
 
 def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> bool:
-    """Dispose of the file as the connector does; its second row was rejected. A file that is gone is skipped."""
+    """Archive the file as the connector does; its second row was rejected. Do nothing if the file no longer exists."""
     if not path.exists():
         return False
     base = path.parents[2]
@@ -67,7 +67,7 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
 
 
 def run_child(how: str, path: Path, archive: Path, identity: Identity, at: int = 0) -> str:
-    """Return what became of a child that is killed before its operation ``at`` (0: never): ``killed`` or ``through``."""
+    """Run a child that is killed before its operation ``at`` (0: never). Return ``killed``, or ``through`` if it completed."""
     child = os.fork()
     if child == 0:
         left = at

@@ -1,4 +1,4 @@
-"""A drop folder read into a real mirror, and a simulated service: the path of files from drop to receipt."""
+"""The way of files from drop to receipt, with a real connector, reader and mirror, and a simulated service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SINK = SinkAddress(workspace="bench", by="label", name="Masses")
 
 
 class FileFlow:
-    """One pipeline over ``base/drop``; ``held`` is what the service holds, ``refuses`` the values that it rejects."""
+    """A pipeline that reads ``base/drop``. ``held``: the entries of the service; ``refuses``: values that the service rejects."""
 
     def __init__(
         self, base: Path, *, key: str = "{part}", value: str = "{mass}", spec: EntrySpec | None = None, **options: Any
@@ -47,7 +47,7 @@ class FileFlow:
         self._start()
 
     def restart(self) -> None:
-        """Replace the connector by a new one without memory, and close what it had open, as the end of a process does."""
+        """Close the connector, and replace it by a new connector without state, as a restart of the process does."""
         self.connector.close()
         self._start()
 
@@ -65,7 +65,7 @@ class FileFlow:
         return next((names for end, names in self.other_readers.items() if path.endswith(end)), ())
 
     def connect(self, context: SourceContext) -> Connector:
-        """Return the connector; a subclass has another place of the files."""
+        """Return the connector. A subclass returns a connector for another location of the files."""
         return DirectoryConnector(DirectoryOptions.model_validate(self.options), context)
 
     def write(self, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:
@@ -75,7 +75,7 @@ class FileFlow:
         return path
 
     def pass_once(self, *, stop: bool = False) -> PassReport:
-        """Read, deliver, and acknowledge what is delivered. ``stop``: stop the reader before that, as `ingestd sync` does."""
+        """Read, deliver and acknowledge. ``stop``: stop the reader before the acknowledgement, as `ingestd sync` does."""
         report = self.reader.read_pass()
         asyncio.run(self._deliver())
         if stop:
@@ -109,14 +109,14 @@ class FileFlow:
         return receipt
 
     def rejected(self) -> list[tuple[str, object]]:
-        """Return partition and position of what is rejected."""
+        """Return partition and position of each rejection."""
         return [(one.partition, one.position) for one in self.mirror.status.rejections(limit=1000)]
 
     def files(self, folder: Path) -> list[str]:
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
     def close(self) -> None:
-        """Close once; a test may call it before its fixture does."""
+        """Close the connector and the mirror. Later calls do nothing: the test and its fixture may both call this."""
         if not self.closed:
             self.closed = True
             self.connector.close()

@@ -1,8 +1,8 @@
-"""Random operations on a drop folder, with a daemon that is restarted and killed, compared with the expected entries.
+"""Random operations on a drop folder, while the daemon is restarted and killed. The delivered entries are checked.
 
 ``python -m tests.support.file_operations FOLDER SEED ROUNDS MOUNTS`` runs ROUNDS rounds, each from an empty folder, and prints
-a line of JSON for each. MOUNTS is ``mount`` in a private mount namespace: the folder is then a bind mount that is mounted and
-unmounted; else ``plain``. The files themselves are in ``share`` and are changed there, as by another machine.
+a line of JSON for each round. If MOUNTS is ``mount`` (in a private mount namespace), the drop folder is a bind mount that is
+mounted and unmounted, and the files are changed in ``share``, as if by another machine. Otherwise MOUNTS is ``plain``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HEADER = "part,mass\n"
 
 
 class RandomRound:
-    """One round. ``wanted`` is the expected content of the sink: the last stable value of each key."""
+    """A round of random operations. ``wanted``: the expected content of the sink, the last stable value of each key."""
 
     def __init__(self, folder: Path, server: DocumentServer, rng: random.Random, *, mounts: bool, label: str) -> None:
         self.folder = folder
@@ -132,7 +132,7 @@ class RandomRound:
     # --------------------------------------------------------------------------------------------------- running
 
     async def play(self, steps: int) -> None:
-        """Run until all steps are done; each run ends by a restart, or by a crash at a random statement of SQLite."""
+        """Run the daemon until all steps are done. Each run ends by a restart, or by a crash at a random SQLite statement."""
         left = steps
         while left > 0:
             crash_point = CrashPoint(self.rng.randint(8, 160)) if self.rng.random() < 0.4 else None
@@ -142,7 +142,7 @@ class RandomRound:
     async def _run(self, left: int, crash_point: CrashPoint | None) -> int:
         self.runs += 1
         if self.canary and self.rng.random() < 0.3:
-            self.unmount()  # Without a canary the daemon cannot find out at its start that something is missing.
+            self.unmount()  # Only with a canary: without it, the daemon can't notice at its start that the mount is missing.
         else:
             self.mount()
         factory = crashing(crash_point) if crash_point is not None else sqlite3.Connection
@@ -153,7 +153,7 @@ class RandomRound:
             return self._keep_crashed_state(left, state)
         try:
             return await self._deliver(mirror, left)
-        except BaseException:  # A task group may have wrapped it.
+        except BaseException:  # A task group may have wrapped `ProcessDied`.
             if crash_point is None or not crash_point.reached:
                 raise
             return self._keep_crashed_state(left, state)
@@ -242,7 +242,7 @@ class RandomRound:
         self.mount()
 
     def _calm(self, reader: Reader) -> None:
-        """Let ``STABLE_SECONDS`` pass without a write. The files are stable after it."""
+        """Let `STABLE_SECONDS` pass without a write, after which the files are stable."""
         self._pass(reader)
         self.clock += STABLE_SECONDS
         self.did.append("calm")
@@ -259,13 +259,13 @@ class RandomRound:
 
 
 def _unless_it_died(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """Ignore the intended death in a task that is no longer awaited."""
+    """Ignore `ProcessDied` in a task that is no longer awaited."""
     if not isinstance(context.get("exception"), ProcessDied):
         loop.default_exception_handler(context)
 
 
 def entries_of(text: str) -> dict[str, str]:
-    """Read rows of two fields below a complete header with Python's csv module."""
+    """Return the entries of a file: its rows with two fields, if the header is complete. Uses Python's csv module."""
     header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
     return {row[0]: row[1] for row in rows if len(row) == 2 and row[0]} if header == ["part", "mass"] else {}
 

@@ -1,4 +1,4 @@
-"""What a format reads, in the forms that tests compare."""
+"""The records that a format reads, in forms that tests compare."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ingestd.sdk.formats import Format, IsolatedFormat, RecordChunk, check_count
 
 
 def read(file_format: Format, data: bytes, name: str = "a") -> list[RecordChunk]:
-    """Return the chunks of a file, which must have as many records as it states."""
+    """Return the chunks of a file. Fail if the file states another number of records."""
     return list(check_count(file_format.read(io.BytesIO(data), name), name))
 
 
 def read_named(name: str, data: bytes, file_format: Format | None = None, *, member: str = "*") -> list[RecordChunk]:
-    """Return the chunks of a file in the format that its name selects, unless one is configured."""
+    """Return the chunks of a file, in ``file_format`` or, without it, in the format that the name selects."""
     return read(resolve_format(name, file_format, member=member), data, name)
 
 
 def parse(file_format: IsolatedFormat, data: bytes, name: str = "a") -> list[RecordChunk]:
-    """Do what `read` does, without a parser process."""
+    """Return the chunks of a file as `read` does, but without a parser process."""
     return list(check_count(file_format.parse(io.BytesIO(data), name), name))
 
 
 def sentence(file_format: Format, data: bytes, name: str = "a") -> str:
-    """Return why a file is refused; empty if it is read."""
+    """Return the sentence that says why a file is refused; empty if the file can be read."""
     try:
         read(file_format, data, name)
     except SourceBroken as error:
@@ -37,7 +37,7 @@ def sentence(file_format: Format, data: bytes, name: str = "a") -> str:
 
 
 def parser_sentence(file_format: IsolatedFormat, data: bytes, name: str = "a") -> str:
-    """Return why a file is refused, without a parser process."""
+    """Return the sentence that says why a file is refused, without a parser process."""
     with pytest.raises(SourceBroken) as refused:
         parse(file_format, data, name)
     return str(refused.value)
@@ -54,7 +54,7 @@ def positions(chunks: Iterable[RecordChunk]) -> list[Position]:
 
 
 def located(chunks: Iterable[RecordChunk]) -> list[tuple[Position, dict[str, str]]]:
-    """Return the position and the present fields of each record."""
+    """Return the position and the fields with a value of each record."""
     return [
         (position, {name: value for name, value in row.items() if value is not None})
         for chunk in chunks

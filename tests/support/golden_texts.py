@@ -1,4 +1,4 @@
-"""Texts for operators compared with golden files, so that a reworded sentence appears in a review.
+"""Comparison of texts for operators with golden files, so that a changed sentence is visible in a review.
 
 ``INGESTD_WRITE_GOLDEN=1`` rewrites the files.
 """
@@ -30,7 +30,7 @@ def masked(text: str) -> str:
 
 
 def logged(event: Event) -> str:
-    """Return an event as a log line, without its random numbers of seconds."""
+    """Return an event as a log line, without ``seconds``, which is random."""
     fields = msgspec.structs.asdict(event)
     fields.pop("seconds", None)
     return f"{event.level}: {event_name(type(event))} " + " ".join(f"{name}={value}" for name, value in fields.items())
@@ -42,7 +42,7 @@ def check_delivery_text(name: str, text: str) -> None:
 
 
 def check_command_output(name: str, text: str) -> None:
-    """Compare what a command printed, with times and ids masked, with the golden file of this name."""
+    """Compare the output of a command with the golden file of this name; times and ids are masked."""
     _check(GOLDEN / "cli" / "output" / f"{name}.txt", timeless(text))
 
 

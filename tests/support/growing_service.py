@@ -1,4 +1,4 @@
-"""The service in this process over a sink, an audit log and a log of deliveries of a given length."""
+"""The service in this process, with a given number of entries, audit rows and deliveries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BULK: Final = 1_500
 
 
 def growing_settings(data: Path, **limits: int) -> WorkspacedSettings:
-    """Return settings with small limits, no limit of rate, and jobs that run only when they are called."""
+    """Return settings with small limits, no rate limit, and maintenance jobs that run only when a test calls them."""
     chosen = Limits(requests_per_minute=0, walked_rows=500, **limits)
     return WorkspacedSettings(data=data, limits=chosen, maintenance_seconds=86_400, key_cache_seconds=3_600)
 
@@ -40,12 +40,12 @@ async def growing_service(data: Path) -> AsyncIterator[tuple[Application, httpx.
         transport = httpx.ASGITransport(app=app)
         headers = {"x-api-key": key, "ClientId": "tests"}
         async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            await app.run_maintenance()  # the first run of the jobs is over
+            await app.run_maintenance()  # so that the first run of the jobs is not counted
             yield app, http
 
 
 async def fill(http: httpx.AsyncClient, settings: WorkspacedSettings, sample: SampleWorkspace, rows: int) -> None:
-    """Create this number of entries, rows of the audit log, and attempted deliveries. They are of now: jobs delete old ones."""
+    """Create ``rows`` entries, audit rows and attempted deliveries. All are new, because jobs delete old rows."""
     now = time.time_ns() // 1_000_000
     sink = SINK.format(workspace=sample.workspace, sink=sample.sink)
     for start in range(0, rows, _BULK):

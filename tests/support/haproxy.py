@@ -1,4 +1,4 @@
-"""Debian's HAProxy before two hosts of the service, with the configuration of docs/how-to/rolling-upgrade.md."""
+"""Debian's HAProxy in front of two hosts of the service, with the configuration of docs/how-to/rolling-upgrade.md."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.support.workspaced_process import free_port
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "rolling-upgrade.md").read_text(encoding="utf-8")
 DEADLINE_SECONDS = 120.0
 HOSTS = {"a": "127.0.1.11", "b": "127.0.1.12"}
-"""Addresses that other programs seldom use, so that a host finds its port free again."""
+"""Addresses that other programs rarely use, so that a restarted host finds its port free."""
 
 
 class Proxy:
-    """A running HAProxy before ``port`` of the hosts a and b. ``certificate``: the file that its clients trust.
+    """A running HAProxy in front of ``port`` of the hosts a and b. ``certificate``: the file that clients must trust.
 
-    ``own``: the host on which it runs; None: this machine. ``plain_url``: the same without TLS, for a relay.
+    ``own``: the host on which HAProxy runs; None: this machine. ``plain_url``: its address without TLS, for a relay.
     """
 
     def __init__(self, folder: Path, port: int, addresses: Mapping[str, str] = HOSTS, own: Host | None = None) -> None:
@@ -90,13 +90,13 @@ class Proxy:
         return {row["svname"]: row[name] for row in rows if row["svname"] in HOSTS}
 
     def wait_until(self, **states: str) -> None:
-        """Wait until hosts have a state."""
+        """Wait until each named host has the given status."""
         wait_for(lambda: states.items() <= self.column("status").items())
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until a function returns something true; it signals that in no other way."""
+    """Poll a condition until it is true, because nothing signals that it is."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not condition():
-        assert time.monotonic() < deadline, "it did not become true"
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.05)

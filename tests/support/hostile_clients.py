@@ -1,7 +1,7 @@
-"""Hostile clients over loopback: each kind holds connections open, from many addresses of this machine.
+"""Hostile clients over loopback: several kinds that hold connections open, from many addresses of this machine.
 
-`hostile` runs them on the running loop, `attack` in a separate process. A client connects again when the service closes its
-connection, so that the number of hostile connections is constant.
+`hostile` runs the clients on the running loop, `attack` in a separate process. A client connects again when the service closes
+its connection, so that the number of hostile connections is constant.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TypeAlias
 Wire: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Ready: TypeAlias = Callable[[], None]
 Behaviour: TypeAlias = Callable[[Wire, Ready], Awaitable[None]]
-"""Uses one connection until it is closed; calls the second argument when the attack has taken effect."""
+"""Uses a connection until the service closes it. Calls the second argument when the attack has taken effect."""
 
 _PAUSE_SECONDS = 1.0
 _AGAIN_SECONDS = 0.5
@@ -31,7 +31,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The service, and the key and requests of a hostile client."""
+    """The attacked service, and the key and the paths that hostile clients use."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class Target:
 
 @dataclass(slots=True)
 class ClientGroup:
-    """Hostile clients of one kind. ``ready`` is set when the attack of each of them has taken effect once."""
+    """Hostile clients of one kind. ``ready`` is set when the attack of each client has taken effect once."""
 
     clients: int
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,7 +58,7 @@ class ClientGroup:
     _ready_clients: set[int] = field(default_factory=set)
 
     def note_ready(self, client: int) -> None:
-        """Count a client with an attack that has taken effect."""
+        """Record that the attack of a client has taken effect."""
         self._ready_clients.add(client)
         if len(self._ready_clients) == self.clients:
             self.ready.set()
@@ -87,7 +87,7 @@ def half_head(target: Target) -> Behaviour:
 
 
 def slow_body(target: Target) -> Behaviour:
-    """Announce a body and send a byte of it a second."""
+    """Announce a body, and send one byte of the body each second."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write(target.head("POST", "/v1/workspace", "Content-Length: 1000000") + b"\r\n")
@@ -97,7 +97,7 @@ def slow_body(target: Target) -> Behaviour:
 
 
 def dripping_head(target: Target) -> Behaviour:
-    """Send header after header, without end."""
+    """Send one header after the other, without an end."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write(target.head("GET", "/v1/workspace") + b"x-filling: " + b"x" * 8_000 + b"\r\n")
@@ -127,7 +127,7 @@ def live_stream(target: Target) -> Behaviour:
 
 
 def refused_body(target: Target) -> Behaviour:
-    """Send a chunked body without a key, byte by byte, whatever the response is."""
+    """Send a chunked body byte by byte in a request without a key, and ignore the response."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         head = f"POST /v1/workspace HTTP/1.1\r\nHost: {target.host}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -138,7 +138,7 @@ def refused_body(target: Target) -> Behaviour:
 
 
 def pipelining(target: Target) -> Behaviour:
-    """Send as many requests at once as may wait, and read none of the responses."""
+    """Send 30 requests at once, and read no response."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write((target.head("GET", target.large_path) + b"\r\n") * 30)
@@ -163,7 +163,7 @@ KINDS: tuple[Callable[[Target], Behaviour], ...] = (
 async def hostile(
     target: Target, behaviour: Behaviour, *, clients: int, addresses: Sequence[str]
 ) -> AsyncIterator[ClientGroup]:
-    """Run this number of clients of a kind, distributed over the addresses, until the block ends."""
+    """Run ``clients`` clients of one kind, distributed over the addresses, until the block ends."""
     crowd = ClientGroup(clients)
     tasks = [
         asyncio.create_task(_client(crowd, number, target, behaviour, addresses[number % len(addresses)]))
@@ -240,7 +240,7 @@ async def _drip(wire: Wire, ready: Ready, piece: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """The effect of an attack: open connections of each kind in each sample; new connections a second."""
+    """The measured attack. ``samples``: the number of open connections in each sample, by kind of client."""
 
     samples: dict[str, list[int]]
     connections_per_second: float
@@ -250,10 +250,10 @@ class Attack:
 def attack(
     targets: Sequence[Target], *, clients: int, addresses: Sequence[str], ready_seconds: float
 ) -> Iterator[Callable[[], Attack]]:
-    """Run this number of clients of every kind in a separate process until the block ends.
+    """Run ``clients`` clients of each kind in a separate process until the block ends.
 
-    The block begins when the attack of each of them has taken effect. Call the yielded function once, to end the attack and to
-    get its result.
+    The block begins when the attack of each client has taken effect. Call the yielded function once: it ends the attack and
+    returns the result.
 
     Raises:
         AssertionError: The attack has not taken effect within ``ready_seconds``.

@@ -1,6 +1,6 @@
-"""The 32 rows of the interface document: the request, and the response by its table.
+"""The 32 rows of the interface document: the request, and the type of the response from the document's tables.
 
-The records are from the tables and conventions of the document only, as a minimal client has them. Types are strict. Every listed
+The types contain only what the tables and conventions of the document say, as in a minimal client. They are strict: each listed
 member is required, and null only if the table says optional. Unlisted members are ignored, as JSON decoders do.
 """
 
@@ -134,7 +134,7 @@ _ICON = {"source": "DevIcon", "name": "python", "color": "#fff", "metadata": {"s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``path``, ``json`` and ``query`` have placeholders for ids of a `SampleWorkspace`; ``shape`` None: no bytes."""
+    """An operation. ``path``, ``json``, ``query``: with placeholders for ids of a `SampleWorkspace`; ``shape`` None: no body."""
 
     id: str
     method: str

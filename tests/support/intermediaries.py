@@ -1,4 +1,4 @@
-"""Intermediaries between a daemon and a service: a TLS endpoint with client certificates, a proxy with a password."""
+"""Intermediaries between a daemon and a service: a TLS endpoint, and a proxy with a password."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tls_end(port: int, context: ssl.SSLContext) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Proxy:
-    """``url`` without user and password. ``targets``: the target of each tunnel."""
+    """A running proxy. ``url``: its URL without user and password; ``targets``: the target of each tunnel."""
 
     url: str = ""
     targets: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @contextlib.contextmanager
 def _listening(serve: Serve, context: ssl.SSLContext | None = None) -> Iterator[int]:
-    """Listen on a port of this machine in a separate thread until the end of the block."""
+    """Listen on a port of this machine in a separate thread until the block ends; yield the port."""
     loop = asyncio.new_event_loop()
     serving: set[asyncio.Task[Any]] = set()
 

@@ -1,4 +1,4 @@
-"""The part of JSON Schema 2020-12 that the configuration's schema uses; an unknown keyword is an error."""
+"""A validator for the part of JSON Schema 2020-12 that the configuration's schema uses. Other keywords are an error."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _NESTED: Mapping[str, Callable[[Any, Any, Schema, Schema], bool]] = {
 
 
 def fits(value: Any, schema: Schema, root: Schema) -> bool:
-    """Return whether ``value`` is valid under ``schema``. References start at ``root``."""
+    """Return whether ``value`` is valid under ``schema``. References in ``schema`` are to definitions in ``root``."""
     return all(_fits(value, word, schema, root) for word in schema)
 
 

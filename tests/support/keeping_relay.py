@@ -1,4 +1,4 @@
-"""A TCP relay that keeps a request after its client has left, as a proxy in front of a frozen host does."""
+"""A TCP relay that keeps a request although its client has disconnected, as a proxy in front of a frozen host does."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CONNECT_SECONDS = 2.0
 
 
 class KeepingRelay:
-    """A context manager. New connections go to the service at ``target``; `route_to` changes it.
+    """A relay and context manager. New connections go to the service at ``target``; `route_to` changes the target.
 
-    If a client leaves before its response, the service still gets the request, and `late_statuses` returns the status.
+    If a client disconnects before its response, the service still gets the request. `late_statuses` returns the status.
     """
 
     def __init__(self, target: str, address: str = "127.0.0.1") -> None:
@@ -57,14 +57,14 @@ class KeepingRelay:
             connection.close()
 
     def route_to(self, target: str) -> None:
-        """Connect to another service from now on, and close the connections of clients that wait for nothing."""
+        """Connect to another service from now on, and disconnect all clients."""
         with self._changed:
             self._target = target
             for client in self._clients:
                 _shut(client)
 
     def hold_writes(self, path: bytes = b"") -> None:
-        """Hold writes from now on: those with ``path`` in the head of the request."""
+        """From now until `wait_for_held`, hold writes that contain ``path``. `pass_on` releases them."""
         self._path = path
         self._held.clear()
         self._passed_on.clear()
@@ -72,27 +72,27 @@ class KeepingRelay:
         self._holds = True
 
     def wait_for_held(self) -> None:
-        """Wait until a write is held; pass later ones on."""
+        """Wait until a write is held. Pass later writes on."""
         assert self.holds_one(DEADLINE_SECONDS)
 
     def holds_one(self, seconds: float) -> bool:
-        """Return whether a write is held within this time; pass later ones on."""
+        """Wait up to ``seconds``, and return whether a write is held. Pass later writes on."""
         is_held = self._held.wait(seconds)
         self._holds = False
         return is_held
 
     def pass_on(self) -> None:
-        """Pass on what is held."""
+        """Pass on the held writes."""
         self._passed_on.set()
 
     def held_statuses(self) -> list[int]:
-        """Return the status of each held write that has been passed on, after the first; empty if none gets a response."""
+        """Wait for the response to a held write; return the statuses of all held writes so far, empty after a timeout."""
         with self._changed:
             self._changed.wait_for(lambda: self._held_statuses, DEADLINE_SECONDS)
             return list(self._held_statuses)
 
     def late_statuses(self) -> list[int]:
-        """Return the status of every request that its client gave up on since the last call; wait for their responses."""
+        """Wait for the responses to all requests of clients that disconnected since the last call; return the statuses."""
         with self._changed:
             assert self._changed.wait_for(lambda: 0 < self._abandoned <= len(self._late), DEADLINE_SECONDS)
             found, self._late, self._abandoned = self._late, [], 0
@@ -159,9 +159,9 @@ class KeepingRelay:
 
 
 class _Connection:
-    """One connection of a client, with that to the service.
+    """A connection of a client, and the relay's connection to the service for this client.
 
-    ``waits``: a request has no response yet; ``is_held``: it is held, or was until now.
+    ``waits``: a request has no response yet. ``is_held``: a held write has no response yet.
     """
 
     def __init__(self, client: socket.socket, server: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""A later release of workspaced: a copy of this package with further migrations, run by a process of its own."""
+"""A later release of workspaced: a copy of the package with further migrations, which runs as a separate process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _DEADLINE_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release; ``environment`` makes ``python -m workspaced`` run it."""
+    """A release in ``folder``. With ``environment``, ``python -m workspaced`` runs this release."""
 
     folder: Path
 
     @property
     def environment(self) -> Mapping[str, str]:
-        # Else `python -m` finds the package of the working directory first.
+        # Without PYTHONSAFEPATH, `python -m` finds the package in the working directory first.
         return {"PYTHONPATH": str(self.folder), "PYTHONSAFEPATH": "1"}
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -39,7 +39,7 @@ class Release:
 
 
 def later_release(folder: Path, *steps: str) -> Release:
-    """Write a release with ``steps`` after those of this one; each is the text of its file, for both databases."""
+    """Write a release with further migrations. ``steps``: the text of each migration file, for both databases."""
     package = folder / "workspaced"
     shutil.copytree(Path(workspaced.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for dialect in ("sqlite", "postgres"):

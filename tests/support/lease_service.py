@@ -1,4 +1,4 @@
-"""A service with the lease of one writer, and a clock that a test sets."""
+"""A simulated service that has the lease of one writer, and a clock that a test sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Respond = Callable[[httpx.Request], httpx.Response]
 
 
 class LeaseService:
-    """Responds to requests about the lease. ``now`` is its clock, an hour ahead of every other."""
+    """Responds to requests about the lease. ``now``: the service's clock, an hour ahead of all other clocks."""
 
     def __init__(self) -> None:
         self.holder, self.epoch, self.left = "", 1, 0

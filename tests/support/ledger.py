@@ -1,4 +1,4 @@
-"""Counts writes and faults of each key, between a client and its transport."""
+"""A transport that counts writes and faults by key, between a client and its real transport."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Sent:
 
 @dataclass(slots=True, kw_only=True)
 class Ledger(httpx.AsyncBaseTransport):
-    """``written``: writes with a trustworthy response; ``faults``: requests with the key and without such a response."""
+    """Counts by key. ``written``: requests with a successful and complete response; ``faults``: all other requests."""
 
     inner: httpx.AsyncBaseTransport
     written: Counter[str] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Ledger(httpx.AsyncBaseTransport):
         )
 
     def written_too_often(self, changes: Counter[str]) -> dict[str, tuple[int, int, int]]:
-        """Return keys that were written more often than they changed and met faults: written, changed, faults."""
+        """Return (written, changed, faults) of each key that was written more often than changes and faults explain."""
         return {
             key: (count, changes[key], self.faults[key])
             for key, count in self.written.items()

@@ -18,7 +18,7 @@ ORIGIN_DEADLINE_SECONDS = 30.0
 
 
 def pipeline(name: str, source: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a pipeline of CSV files with the columns ``part`` and ``mass``, or as ``more`` says."""
+    """Return the settings of a pipeline for CSV files with the columns ``part`` and ``mass``. ``more``: further settings."""
     return {
         "name": name,
         "source": {"connector": "directory", "pattern": "*.csv", "settle_seconds": 0, **source},
@@ -31,7 +31,7 @@ def pipeline(name: str, source: Mapping[str, Any], **more: Any) -> dict[str, Any
 def write_listening_configuration(
     folder: Path, url: str, pipelines: Sequence[Mapping[str, Any]], listen: Mapping[str, Any] | None = None
 ) -> Path:
-    """Write a configuration with a listener on a free port, unless ``listen`` says otherwise."""
+    """Write a configuration with a listener. Without ``listen``, the listener uses a free port."""
     path = folder / "ingestd.yaml"
     settings = {
         "service": {"url": url, "api_key": "test-key", "client_id": "test"},
@@ -39,14 +39,14 @@ def write_listening_configuration(
         "listen": dict(listen or {"address": "127.0.0.1:0"}),
         "pipelines": list(pipelines),
     }
-    path.write_text(json.dumps(settings))  # JSON is YAML
+    path.write_text(json.dumps(settings))  # JSON is valid YAML.
     return path
 
 
 @contextlib.contextmanager
 def listening_daemon(folder: Path, config: Path, **extra: str) -> Iterator[tuple[Daemon, httpx.Client]]:
-    """Run a daemon, and yield it with a client of its listener. ``extra``: variables of its environment."""
-    # Without a service manager: nothing reads the status lines of a test that takes long.
+    """Run a daemon; yield the daemon and a client of its listener. ``extra``: variables of the daemon's environment."""
+    # Without a service manager, because no part of a long test reads the status messages.
     with running_daemon(folder, "run", "-c", str(config), NOTIFY_SOCKET="", **extra) as (daemon, _):
         address = daemon.wait_for("listener_opened")["address"]
         transport = None if address.startswith("http") else httpx.HTTPTransport(uds=address)
@@ -61,7 +61,7 @@ def connect(client: httpx.Client) -> socket.socket:
 
 
 def held_scene(folder: Path, url: str, listen: Mapping[str, Any]) -> Path:
-    """Write files and a configuration with a pipeline in each state: works, rejects, waits, holds a run, can't be read."""
+    """Write files, and a configuration with pipelines that deliver, reject records, wait for files, hold a run or are away."""
     for name in ("drop", "guarded", "hostile"):
         (folder / name).mkdir()
     (folder / "drop" / "masses.csv").write_text("part,mass\n1,0.10\n2,0.20\n,0.30\n")
@@ -80,7 +80,7 @@ def held_scene(folder: Path, url: str, listen: Mapping[str, Any]) -> Path:
 
 
 def hold_a_run(folder: Path, daemon: Daemon) -> int:
-    """Wait for the first readings, change every row of the guarded file, and return the number of the run that is held."""
+    """Wait for the first readings, change each row of the guarded file, and return the number of the held run."""
     for name in ("guarded", "masses", "hostile"):
         daemon.wait_for("partition_acknowledged", pipeline=name)
     daemon.wait_for("source_away")

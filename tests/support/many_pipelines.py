@@ -1,4 +1,4 @@
-"""Twenty pipelines, each from its own drop folder to its own sink, as a configuration and as files."""
+"""A configuration with twenty pipelines, each from its own drop folder to its own sink, and the files in the folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in a folder, read by a real connector and mapped as a configuration says."""
+"""The mapping of files in a folder by a configuration, with the real connector and without a mirror."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ def map_files(
     file_format: str = "{type: csv}",
     tables: MappingOf[str, str] | None = None,
 ) -> MappedFiles:
-    """Map the records of ``files`` by the YAML text ``entries``, or by one with the settings ``group`` and ``entries``.
+    """Map the records of ``files`` (content by name).
 
-    ``tables``: the files of its lookups. The entries of groups are in the order of their keys.
+    ``entries``: the YAML text of the setting ``entries``, or of ``group`` and ``entries``; with groups, the result is sorted by
+    key. ``tables``: the files of lookups (content by name).
 
     Raises:
         ConfigurationError: ``entries`` has a mistake.

@@ -21,7 +21,7 @@ _META_DATA, _NEW_OBJECTS, _RAW_DATA, _INTERLEAVED, _HIGH_BYTE_FIRST = 2, 4, 8, 3
 
 
 def measured(kind: str, content: Mapping[str, Any]) -> bytes:
-    """Return a file of the ``kind``; content: ``properties``, ``groups`` (name to properties), and ``channels``."""
+    """Return a file of the ``kind``. ``content``: ``properties``, ``groups`` (name to properties), and ``channels``."""
     channels = [
         (one["group"], one["name"], typed(one["values"], one.get("type")), typed_properties(one.get("properties", {})))
         for one in content["channels"]
@@ -35,7 +35,7 @@ def typed(values: Sequence[Any], kind: str | None) -> npt.NDArray[Any]:
 
 
 def typed_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties; a mapping with ``type`` and ``value`` becomes a value of that type."""
+    """Return the properties. A mapping with ``type`` and ``value`` becomes a NumPy value of this type."""
     return {
         name: np.dtype(value["type"]).type(value["value"]) if isinstance(value, Mapping) else value
         for name, value in properties.items()
@@ -74,7 +74,7 @@ def hdf5(properties: Mapping[str, Any], groups: Mapping[str, Any], channels: Cha
 
 
 def mat(properties: Mapping[str, Any], groups: Mapping[str, Any], channels: Channels) -> bytes:
-    """Return a MAT file; a channel of a group is a field of a structure. MAT files have no properties."""
+    """Return a MAT file. A group is a structure with a field for each channel. MAT files have no properties."""
     assert not properties
     assert not groups
     variables: dict[str, Any] = {}
@@ -85,7 +85,7 @@ def mat(properties: Mapping[str, Any], groups: Mapping[str, Any], channels: Chan
 
 
 def mf4(properties: Mapping[str, Any], groups: Mapping[str, Any], channels: Channels) -> bytes:
-    """Return an MF4 file; each group also has a channel ``time``. Its channels may have the properties unit and comment."""
+    """Return an MF4 file. Each group also has a channel ``time``. Channels may have the properties ``unit`` and ``comment``."""
     with MDF(version="4.10") as file:
         file.header.start_time = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         for name, value in properties.items():
@@ -140,11 +140,11 @@ class _Mf4Blocks:
 def mf4_file(
     groups: Mapping[str, Mapping[str, npt.NDArray[Any]]], *, closed: bool = True, is_sorted: bool = True, lists: int = 0
 ) -> bytes:
-    """Return an MF4 file byte by byte, with its samples at its end.
+    """Return an MF4 file, written without a library, with the samples at the end.
 
-    Not ``closed``: as a recorder leaves it that lost its power, with the length and the numbers of samples unknown. Not
-    ``is_sorted``: records of all groups follow each other, each with the number of its group. ``lists``: how many chained
-    lists are between the last group and its samples.
+    Not ``closed``: as after a power failure of the recorder: length and numbers of samples are unknown. Not ``is_sorted``: the
+    records of all groups are mixed, each with the number of its group. ``lists``: the number of chained lists between the last
+    group and its samples.
     """
     blocks = _Mf4Blocks()
     head = blocks.add("HD", [0] * 6, b"\0" * 32)
@@ -190,16 +190,16 @@ def mf4_file(
 
 
 def records_of(channels: Mapping[str, npt.NDArray[Any]]) -> list[bytes]:
-    """Return the records of a channel group: the bytes of a sample of each channel."""
+    """Return the records of a channel group. A record has the bytes of one sample of each channel."""
     return [b"".join(sample.tobytes() for sample in row) for row in zip(*channels.values(), strict=True)]
 
 
 def tdms_segment(
     channels: Mapping[str, npt.NDArray[Any]], *, interleaved: bool, order: Literal["<", ">"], chunks: int = 1
 ) -> bytes:
-    """Return one segment of a TDMS file with channels of the group Run; each chunk repeats the samples.
+    """Return a segment of a TDMS file with channels of the group Run. Each of the ``chunks`` has the same samples.
 
-    The TDMS file format: ni.com, "TDMS File Format Internal Structure".
+    Source of the format: ni.com, "TDMS File Format Internal Structure".
     """
     flags = _META_DATA | _NEW_OBJECTS | _RAW_DATA | (_INTERLEAVED if interleaved else 0)
     flags |= _HIGH_BYTE_FIRST if order == ">" else 0
@@ -223,7 +223,7 @@ def tdms_segment(
 
 
 def mat_with_objects(*names: str, is_compressed: bool) -> bytes:
-    """Return a MAT file of version 7 with MATLAB strings between two arrays, and the content of all objects at its end."""
+    """Return a MAT file of version 7 with two arrays, MATLAB strings between them, and the content of all objects at the end."""
     before, kept = (_mat_file({name: np.array([0.5])}) for name in ("before", "kept"))
     header, workspace = before[:128], _mat_matrix(9, (1, 8), b"", _mat_element(2, b"\0\1IM\0\0\0\0"))
     objects = [_mat_string(name) for name in names]

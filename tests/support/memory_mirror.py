@@ -1,7 +1,7 @@
 """The delivery side of the mirror in memory, for tests of delivery without a state file.
 
-It keeps the promises of the stores in `ingestd.mirror.sqlite` except durability. It stores rejections and drift for entries only:
-it knows no records, no partitions and no Unicode normalization.
+It has the guarantees of the stores in `ingestd.mirror.sqlite` except durability. It stores rejections and drift only for entries,
+and has no records, no partitions and no Unicode normalization.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Check:
 
 
 class MemoryMirror:
-    """``desire`` replaces the intake of one pipeline; ``attempts`` and ``rejected_entries`` are what delivery has reported."""
+    """A mirror with `desire` as the intake of one pipeline. ``attempts`` and ``rejected_entries``: the reports of delivery."""
 
     pipeline = "desires"
 
@@ -115,7 +115,7 @@ class MemoryMirror:
     # ------------------------------------------------------------------------------------------------- intake
 
     def desire(self, address: SinkAddress, entries: Mapping[str, Desired | None]) -> int:
-        """Set what a sink should hold, None for no entry; return the sink's id in the mirror."""
+        """Set the desired entries of a sink (None: the sink has no such entry); return the sink's id in the mirror."""
         found = next((lane for lane, sink in self._sinks.items() if sink.state.address == address), None)
         lane = found if found is not None else len(self._sinks) + 1
         if found is None:
@@ -145,9 +145,8 @@ class MemoryMirror:
                 row.version, row.segment = next(self._versions), segment
                 self._remove_rejection(lane, key)
             else:
-                row.segment = (
-                    row.segment or segment
-                )  # An entry that was found in the service is named by a source from now on.
+                # If the entry was found in the service, a source names it from now on.
+                row.segment = row.segment or segment
         return lane
 
     def pending(self, lane: int) -> set[str]:
@@ -155,7 +154,7 @@ class MemoryMirror:
         return {key for key, row in self._sinks[lane].rows.items() if row.pending}
 
     def forget_claims(self) -> None:
-        """Forget claims as a crash does: what was claimed is pending again."""
+        """Forget all claims, as a crash does: the claimed entries are pending again."""
         self._in_flight.clear()
         self._claimed_before = self._claimed
         for sink in self._sinks.values():
@@ -428,7 +427,7 @@ class MemoryMirror:
         guards: Collection[Guard] = (),
         doubt: bool = False,
     ) -> DriftStatus:
-        del doubt, guards  # Memory is never replaced by an older copy, and adopts nothing of an author.
+        del doubt, guards  # This mirror is never restored from an older copy, and adopts no entries by their author.
         ended = self._checks.pop(check)
         sink, at = self._sinks[ended.sink], float(next(self._clock))
         if ended.lost:
@@ -547,7 +546,7 @@ def _fits(one: Rejection, selection: Selection) -> bool:
 
 
 def _token(claim: Claim) -> tuple[ClaimPart, ...]:
-    """Return what identifies a claim in flight: no two of them have the same key."""
+    """Return the identity of a claim in flight. It is unique, because no key is in two claims."""
     return claim.parts
 
 

@@ -1,4 +1,4 @@
-"""A private Mosquitto of Debian's package, on a free port, which a test can kill and start again."""
+"""A Mosquitto broker of Debian's package for one test, on a free port. The test can kill and restart it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS = 60.0
 
 
 class Mosquitto:
-    """A broker without limits of its queues. ``settings``: more lines of its configuration."""
+    """A broker with unlimited queues. ``settings``: further lines of its configuration."""
 
     def __init__(self, folder: Path, settings: Iterable[str], *, persistent: bool, anonymous: bool) -> None:
         with socket.socket() as taken:
@@ -52,7 +52,7 @@ class Mosquitto:
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen([program, "-c", str(self._folder / "conf")], stdout=log, stderr=log)
         end = time.monotonic() + _SECONDS
-        while True:  # it signals its start in no other way
+        while True:  # an open port is the only signal that the broker has started
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
             except OSError:
@@ -79,7 +79,7 @@ class Mosquitto:
         return f"mqtt://127.0.0.1:{self.port}"
 
     def publish(self, *messages: tuple[str, str | bytes], qos: int = 1, retain: bool = False) -> None:
-        """Publish messages in order; return when the broker has all of them."""
+        """Publish messages in order; return when the broker has received all messages."""
         with self.publisher() as client:
             for info in [client.publish(topic, payload, qos=qos, retain=retain) for topic, payload in messages]:
                 info.wait_for_publish(_SECONDS)
@@ -94,7 +94,7 @@ class Mosquitto:
         client.connect("127.0.0.1", self.port)
         client.loop_start()
         try:
-            assert connected.wait(_SECONDS)  # a message before that counts as not published
+            assert connected.wait(_SECONDS)  # a message that is sent before the connection counts as not published
             yield client
         finally:
             client.disconnect()
@@ -103,7 +103,7 @@ class Mosquitto:
 
 @contextmanager
 def mosquitto(*settings: str, persistent: bool = False, anonymous: bool = True) -> Iterator[Mosquitto]:
-    """A running broker in a temporary folder."""
+    """Run a broker with its files in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="mosquitto-") as name:
         folder = Path(name)
         broker = Mosquitto(folder, settings, persistent=persistent, anonymous=anonymous)
@@ -118,7 +118,7 @@ def mosquitto(*settings: str, persistent: bool = False, anonymous: bool = True) 
 
 
 def permit(folder: Path, *files: Path) -> None:
-    """Let the account of the broker read files in a temporary folder of a test that runs as root."""
+    """Permit the account of the broker to read files in a test's temporary folder, also if the test runs as root."""
     for file in files:
         file.chmod(0o644)
     for one in (folder, *folder.parents):

@@ -1,8 +1,8 @@
-"""Two accounts race for the names of a drop folder: ``python -m tests.support.name_race FOLDER SECONDS``, as root.
+"""An attack on a drop folder by another account: ``python -m tests.support.name_race FOLDER SECONDS``, as root.
 
-A child with another account exchanges the names in ``FOLDER/drop`` for as long as this process reads, archives and rejects the
-files there: for links to a file that it may not read, for links to its own folder with prepared names, and for pipes. At the end
-a JSON object is printed: what was done, and what escaped.
+A child with another account exchanges names in ``FOLDER/drop`` while this process reads, archives and rejects the files there.
+The child puts in their place links to files that it may not read, links to its own folder with prepared names, and pipes. At the
+end, the program prints a JSON object: counts of what was done, and the data that escaped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATE = "the state file"
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder of another bench, the state file, the drop folder, and the folder of the attacker."""
+    """Create the secret folder of another test bench, the state file, the drop folder, and the attacker's folder."""
     for name, owner in (("secret", 0), ("drop", OTHER), ("own", OTHER)):
         (folder / name).mkdir()
         os.chown(folder / name, owner, owner)
@@ -49,7 +49,7 @@ def prepare(folder: Path) -> None:
 
 
 def swap_names(folder: Path, seed: int) -> None:
-    """Exchange names for ever. Runs in the account of the attacker."""
+    """Exchange names without an end. Runs as the attacker's account."""
     rng, drop, count = random.Random(seed), folder / "drop", 0
     while True:
         count += 1
@@ -85,7 +85,7 @@ def swap_one(rng: random.Random, folder: Path, drop: Path, count: int) -> None:
 
 
 def work_once(connector: Connector, done: Counter[str], escaped: list[str]) -> None:
-    """Read and acknowledge everything, as a pass of the daemon does."""
+    """Read and acknowledge all partitions, as a pass of the daemon does."""
     try:
         partitions = list(connector.partitions())
     except SourceError:
@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def work(folder: Path, seconds: float) -> tuple[Counter[str], list[str]]:
-    """Make passes of each connector for that time; return what was done, and what escaped."""
+    """Make passes with each connector for ``seconds``; return counts of what was done, and the data that escaped."""
     context = SourceContext(pipeline="race", base=folder, now=time.time)
     common = {
         "path": "drop",
@@ -173,7 +173,7 @@ def work(folder: Path, seconds: float) -> tuple[Counter[str], list[str]]:
 
 
 def find_escapes(folder: Path) -> list[str]:
-    """Return what got out of the drop folder, or was changed outside it."""
+    """Return a sentence for each secret that got into the drop folder, and for each change outside the drop folder."""
     escaped: list[str] = []
     secret = {
         path.name: (path.read_text(), path.stat().st_mode & 0o777, path.stat().st_uid)

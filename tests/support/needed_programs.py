@@ -1,6 +1,6 @@
-"""Programs that tests start, and the one command that installs those that are missing.
+"""The programs that tests start, and the command that installs the missing programs.
 
-``python3 tests/support/needed_programs.py`` prints the command, or nothing. It needs no other package.
+``python3 tests/support/needed_programs.py`` prints this command, or nothing if no program is missing. It runs without packages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _AZURITE = "azurite@3.35.0"
 
 
 class Need(NamedTuple):
-    """What a group of tests needs. ``programs``: names, or patterns of paths. ``debian`` and ``npm``: packages with them."""
+    """The programs that a group of tests needs. ``programs``: names or path patterns. ``debian``, ``npm``: their packages."""
 
     tests: str
     programs: tuple[str, ...]
@@ -26,7 +26,7 @@ class Need(NamedTuple):
 
     @property
     def packages(self) -> str:
-        """Return the names of the packages, for people."""
+        """Return the names of the packages as text for people."""
         return " ".join([*self.debian, *([f"npm:{self.npm}"] if self.npm else [])])
 
 
@@ -56,7 +56,7 @@ CHAOS_NEEDS = (
     Need("the proxy before the service", ("haproxy",), ("haproxy",)),
     Need("clocks that differ", (FAKE_CLOCK,), ("faketime",)),
 )
-"""What `make chaos` needs, which runs outside CI."""
+"""The needs of `make chaos`, which is not part of CI."""
 
 
 def missing_needs(needs: Sequence[Need] = NEEDS) -> list[Need]:
@@ -65,7 +65,7 @@ def missing_needs(needs: Sequence[Need] = NEEDS) -> list[Need]:
 
 
 def install_command(needs: Sequence[Need]) -> str:
-    """Return the command that installs the packages of all needs; empty if there is none."""
+    """Return the command that installs the packages of all needs; empty without packages."""
     sudo = "" if os.geteuid() == 0 else "sudo "
     debian = [name for need in needs for name in need.debian if name != "npm" or not _exists("npm")]
     npm = [need.npm for need in needs if need.npm]
@@ -81,7 +81,7 @@ def install_command(needs: Sequence[Need]) -> str:
 
 
 def skipped_tests(needs: Sequence[Need]) -> Iterator[str]:
-    """Yield the lines of a table of the tests that are skipped, and the command that installs what they need."""
+    """Yield a table of the skipped tests as lines, then the command that installs the missing programs."""
     width = max(len(need.tests) for need in needs)
     yield "These tests are skipped, because a program is missing:"
     for need in needs:

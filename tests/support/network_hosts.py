@@ -1,4 +1,4 @@
-"""Hosts in one network on this machine. Each is a network namespace; its cable can be unplugged, so that packets are lost."""
+"""Hosts in a network on this machine. A host is a network namespace. Its cable can be unplugged, so that packets are lost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SLOW = (
     ("netem", "delay", "100ms", "20ms", "loss", "1%"),
     ("tbf", "rate", "2mbit", "burst", "16kb", "latency", "400ms"),
 )
-"""Disciplines of a slow cable. The second one, for a kernel without netem, has packets wait up to 0.4 s; more are lost."""
+"""Queueing disciplines for a slow cable. The second is for a kernel without netem: a packet waits up to 0.4 s or is lost."""
 
 
 class Host:
-    """A host with one address. Its programs are those of this machine, started by `command`."""
+    """A host with one address. `command` runs this machine's programs on the host."""
 
     def __init__(self, name: str, address: str, bridge: str) -> None:
         self.address = address
@@ -28,11 +28,11 @@ class Host:
         self._bridge = bridge
 
     def command(self, *words: str) -> list[str]:
-        """Return the command that runs a program on this host; files and Unix sockets are those of this machine."""
+        """Return the command that runs a program on this host, with the files and Unix sockets of this machine."""
         return ["ip", "netns", "exec", self._name, *words]
 
     def unplug(self) -> None:
-        """Drop every packet from and to the host. Neither side gets a signal of it, as when a machine loses its power."""
+        """Drop all packets from and to the host. Neither side is notified, as after a power failure."""
         _ip("link", "set", self._name, "nomaster")
 
     def plug_in(self) -> None:
@@ -40,23 +40,23 @@ class Host:
         _ip("link", "set", self._name, "master", self._bridge)
 
     def isolate(self, *, on: bool) -> None:
-        """Drop the packets between this host and other isolated ones; those from and to the rest arrive."""
+        """Drop the packets between this host and other isolated hosts. All other packets arrive."""
         _ip("link", "set", self._name, "type", "bridge_slave", "isolated", "on" if on else "off")
 
     def slow_down(self) -> str:
-        """Delay packets from and to the host, and lose some; return the discipline that does it."""
+        """Delay packets from and to the host, and lose some; return the name of the used discipline."""
         for words in _SLOW:
             if all(_run("tc", *end, "root", *words).returncode == 0 for end in self._ends("replace")):
                 return words[0]
         raise AssertionError("tc can't make a cable slow: the kernel has neither netem nor tbf")
 
     def speed_up(self) -> None:
-        """End what `slow_down` did."""
+        """Remove the discipline of `slow_down`."""
         for end in self._ends("del"):
             _run("tc", *end, "root")
 
     def _ends(self, verb: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the words of a command of tc for both ends of the cable."""
+        """Return the first arguments of `tc` for each end of the cable."""
         return ("qdisc", verb, "dev", self._name), ("-n", self._name, "qdisc", verb, "dev", "eth0")
 
 
@@ -66,7 +66,7 @@ class Network:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._bridge = f"it{secrets.token_hex(4)}"
-        # Of 198.18.0.0/15, the addresses for tests of networks (RFC 2544), by process.
+        # Each process has its own part of 198.18.0.0/15, the addresses for network tests (RFC 2544).
         self._prefix = f"198.{18 + os.getpid() // 256 % 2}.{os.getpid() % 256}"
         self.address = f"{self._prefix}.1"
         """The address of this machine."""
@@ -94,7 +94,7 @@ class Network:
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Make an empty network. Skips the test without root or Debian's package iproute2."""
+    """Create a network without hosts. Skip the test without root or Debian's package iproute2."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("no network to test with: run the tests as root, and install Debian's package iproute2")
     with ExitStack() as stack:

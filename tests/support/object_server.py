@@ -1,4 +1,4 @@
-"""An S3 server: the one of moto, in this process, on a free port."""
+"""An S3 server (moto) in this process, on a free port."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = "s3cret-key"
 
 
 class ObjectServer:
-    """A bucket ``bench``; `store` changes it from outside. ``equal``: what `remote_places` keeps equal, with its status."""
+    """A server with the bucket ``bench``; `store` accesses it as another program. ``equal``: see `remote_places`."""
 
     def __init__(self) -> None:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it logs each request
@@ -56,7 +56,7 @@ class ObjectServer:
         self.equal.clear()
 
     def bucket_address(self, folder: Path, prefix: str) -> BucketAddress:
-        """Return the address of a prefix for the service, with the credentials in a file in the folder."""
+        """Return the address of a prefix for the service. Writes the file of its credentials into ``folder``."""
         return BucketAddress(
             bucket=BUCKET, prefix=prefix, endpoint=self.endpoint, credentials=credentials_file(folder), seconds=30
         )
@@ -65,7 +65,7 @@ class ObjectServer:
         self._server.stop()
 
     def options(self, folder: str, **more: Any) -> dict[str, Any]:
-        """Return options of a source for a prefix."""
+        """Return the options of a source that reads the prefix ``folder``."""
         return {
             "url": f"s3://{BUCKET}/{folder}", "endpoint": self.endpoint, "access_key": "test",
             "secret_key": SECRET, "settle_seconds": 0,
@@ -73,16 +73,16 @@ class ObjectServer:
 
 
 def credentials_file(folder: Path) -> Path:
-    """Write a file of credentials in the form of AWS."""
+    """Write a file of credentials in AWS format."""
     path = folder / "credentials"
     path.write_text(f"[default]\naws_access_key_id = test\naws_secret_access_key = {SECRET}\n")
     return path
 
 
 def blob_environment(endpoint: str, folder: Path, blobs: str = "") -> dict[str, str]:
-    """Return the variables of a service that has the bytes of files at the URL ``blobs``; empty: in its data folder.
+    """Return the environment of a service that stores the bytes of files at the URL ``blobs``; empty: in its data folder.
 
-    The credentials are in a file in the folder.
+    The credentials are in a file in ``folder``.
     """
     return {
         "WORKSPACED_BLOBS": blobs,

@@ -1,7 +1,7 @@
-"""A real OPC UA server in a process of its own: ``python -m tests.support.opcua_process``; see `tests.support.opcua_server`.
+"""A real OPC UA server as a process: ``python -m tests.support.opcua_process``; see `tests.support.opcua_server`.
 
-The first line of its input is its configuration, each further one a command, all JSON. It prints a line after each. The server
-ends with its input.
+It reads lines of JSON from standard input: its configuration, then commands. It prints a line after each of them. The server
+stops at the end of the input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINE = "urn:test:line"
 
 
 class _Users:
-    """Accepts one user, or everyone if it has no password."""
+    """Accepts the user ``reader`` with the password; without a password, everyone."""
 
     def __init__(self, password: str) -> None:
         self._password = password
@@ -32,7 +32,7 @@ class _Users:
 
 
 class _Distrust:
-    """Sends a fault when a secure channel is opened while ``is_on``, as node-opcua does with an unknown certificate."""
+    """While ``is_on``, responds with a fault when a secure channel is opened, as node-opcua does for unknown certificates."""
 
     def __init__(self) -> None:
         self.is_on = False

@@ -1,4 +1,4 @@
-"""A real OPC UA server for tests, which can be killed and started again on the same port."""
+"""A real OPC UA server for tests, which can be killed and restarted on the same port."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = tuple[Any, str]
 
 
 class OpcuaServer:
-    """The variables are below Objects/Line1; a name that begins with ``Oven.`` is below Objects/Line1/Oven."""
+    """A server with variables below Objects/Line1. A variable named ``Oven.…`` is below Objects/Line1/Oven."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class OpcuaServer:
         return f"opc.tcp://127.0.0.1:{self.port}/line"
 
     def start(self) -> None:
-        """Start the server with the present values, and wait until it listens."""
+        """Start the server with the current values, and wait until it listens."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.opcua_process"],
             stdin=subprocess.PIPE,
@@ -63,7 +63,7 @@ class OpcuaServer:
         assert self._exchange(configuration) == "ready"
 
     def put(self, values: Mapping[str, Value]) -> None:
-        """Write values; new names become variables."""
+        """Write values. A new name becomes a new variable."""
         self.values.update(values)
         self._command(put=dict(values))
 
@@ -81,7 +81,7 @@ class OpcuaServer:
         self._command(distrust=clients)
 
     def kill(self) -> None:
-        """End the process without a word to its clients."""
+        """Kill the process, so that clients are not notified."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -105,7 +105,7 @@ class OpcuaServer:
 
 
 def server_certificate(folder: Path) -> tuple[Path, Path]:
-    """Return new files with a certificate of a server and its key."""
+    """Write a certificate of a server with its key; return the file of the certificate and that of the key, here the same."""
     content = folder / "server.pem"
     own = application_certificate(
         OpcuaOptions.model_validate({"url": "opc.tcp://localhost", "nodes": ["i=2258"]}),

@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry: a real HTTP server on loopback that decodes OTLP in protobuf, and can refuse it."""
+"""An OpenTelemetry collector: a real HTTP server on loopback that decodes OTLP in protobuf, and can refuse requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEADLINE_SECONDS = 30.0
 
 
 class OtlpCollector(AbstractContextManager["OtlpCollector"]):
-    """Keeps the decoded spans and log records. ``status``: that of its responses. ``bodies``: the decoded bodies, as bytes."""
+    """Keeps the received spans and log records. ``status``: the status of its responses; ``bodies``: uncompressed bodies."""
 
     def __init__(self, *, status: int = 200) -> None:
         self.status = status
@@ -65,7 +65,7 @@ class OtlpCollector(AbstractContextManager["OtlpCollector"]):
             self._arrived.notify_all()
 
     def wait_for(self, found: Callable[[OtlpCollector], bool]) -> None:
-        """Wait until ``found`` is true; it is evaluated after each request."""
+        """Wait until ``found`` returns true. It is called after each request."""
         with self._arrived:
             if not self._arrived.wait_for(lambda: found(self), DEADLINE_SECONDS):
                 names = [span.name for span in self.spans], [record.event_name for record in self.records]
@@ -82,7 +82,7 @@ class OtlpCollector(AbstractContextManager["OtlpCollector"]):
 
 
 def attributes_of(item: Span | LogRecord | Resource) -> dict[str, Any]:
-    """Return the attributes that are texts or numbers."""
+    """Return the attributes by name."""
 
     def value(attribute: KeyValue) -> Any:
         kind = attribute.value.WhichOneof("value")

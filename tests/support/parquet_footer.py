@@ -1,4 +1,4 @@
-"""Parquet files with another footer: their pages stay as they were written."""
+"""Changes of the footer of a Parquet file. The pages of the file stay unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNKS, CHUNK_PATH, META, VALUES, COMPRESSED, DATA_OFFSET = 1, 1, 3, 5, 7, 9
 
 
 def edit_footer(data: bytes, edit: Callable[[Fields], object]) -> bytes:
-    """Return a Parquet file with the footer as ``edit`` left it."""
+    """Return a Parquet file after ``edit`` has changed its footer."""
     (length,) = struct.unpack("<I", data[-8:-4])
     start = len(data) - 8 - length
     footer = read_struct(data[start:])
@@ -24,7 +24,7 @@ def edit_footer(data: bytes, edit: Callable[[Fields], object]) -> bytes:
 
 
 def element(footer: Fields, name: str) -> Fields:
-    """Return the first schema element of a name."""
+    """Return the first schema element with this name."""
     found: Fields = next(one for one in footer[SCHEMA][1][1] if NAME in one and one[NAME][1] == name.encode())
     return found
 

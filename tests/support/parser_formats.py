@@ -1,4 +1,4 @@
-"""Formats with a parser that fails; the parser process imports them by name, as it does the real ones."""
+"""A format with a parser that fails. The parser process imports the format by name, like real formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chunk(text: str) -> RecordChunk:
 
 
 class Misbehaving(IsolatedFormat):
-    """Yields its process id, then does what its settings request."""
+    """Yields the process id of its parser, then does what the setting ``then`` says."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".odd",)
 

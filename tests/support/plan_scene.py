@@ -1,4 +1,4 @@
-"""Three sources in two sinks, and the commands that plan and execute their sync, with the content of the service."""
+"""Three sources that write into two sinks, commands that plan and perform their sync, and the content of the service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.daemon_process import here
 from tests.support.document_server import DocumentServer
 
 Values: TypeAlias = dict[str, dict[str, tuple[str | None, str]]]
-"""By label of the sink, then by key: value and data type."""
+"""(value, data type) by label of the sink and key."""
 
 LABELS = ("Budget", "Readings")
 GUARD = "{removed: 60, changed: 60, minimum: 4, factors: null}"
@@ -33,7 +33,7 @@ class PlanScene:
         self.configure()
 
     def configure(self, *, value: str = "{mass}", guard: str = GUARD, parts: str = "parts.csv") -> None:
-        """Write the configuration. ``parts``: the file of the first pipeline; another file is a source without the folder."""
+        """Write the configuration. ``parts``: the file of the first pipeline; with another file, there is no folder pipeline."""
         entries = f"{{key: '{{part}}.mass', value: '{value}'}}"
         drop = (
             "  - {name: drop, source: {connector: directory, path: drop, settle_seconds: 0, after: archive, archive: done},\n"
@@ -77,14 +77,14 @@ class PlanScene:
         return found
 
     def values(self) -> Values:
-        """Return what the service holds; a sink that does not exist holds nothing."""
+        """Return the entries of the service. A sink that does not exist is empty."""
         return {label: self._values(label) for label in LABELS}
 
     def _values(self, label: str) -> dict[str, tuple[str | None, str]]:
         return self.server.values(label) if self.server.store.by_label(label) else {}
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the digest, mode and time of every file that is not temporary for SQLite."""
+        """Return the digest, mode and time of each file, except SQLite's temporary files."""
         return {
             str(path.relative_to(self.path)): f"{path.stat().st_mode:o} {path.stat().st_mtime_ns} {_digest(path)}"
             for path in sorted(self.path.rglob("*"))
@@ -93,7 +93,7 @@ class PlanScene:
 
 
 def apply_plan(values: Values, plan: Mapping[str, Any]) -> Values:
-    """Return ``values`` after the changes of a plan that the guard does not hold, with a check of their former values."""
+    """Return ``values`` after a plan's changes, except held partitions. Check that the plan's old values are right."""
     after = {label: dict(entries) for label, entries in values.items()}
     for partition in plan["partitions"]:
         sink = after[partition["sink"].removesuffix(" in Bench")]
@@ -109,7 +109,7 @@ def apply_plan(values: Values, plan: Mapping[str, Any]) -> Values:
 
 @contextmanager
 def plan_scene(path: Path) -> Iterator[PlanScene]:
-    """A scene beside a service that implements only the document."""
+    """Yield a scene with a service that implements only the interface document."""
     with DocumentServer() as server:
         server.workspace("Bench")
         yield PlanScene(path, server)

@@ -1,4 +1,4 @@
-"""Distributions with plug-ins, installed into folders on the import path, as an unpacked wheel is installed."""
+"""Distributions with plug-ins, installed into folders on the import path, like unpacked wheels."""
 
 from __future__ import annotations
 

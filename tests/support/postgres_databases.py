@@ -1,4 +1,4 @@
-"""Databases of a real PostgreSQL server, made from a template in a few milliseconds and dropped afterwards."""
+"""Databases of a real PostgreSQL server, created for tests and dropped afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workspaced.storage import postgres_schema
 
 
 class Databases:
-    """Creates empty databases and migrated ones. The default collation is that of a language."""
+    """Creates empty and migrated databases. Their default collation is that of a language."""
 
     def __init__(self, server: psycopg.Connection[tuple[object, ...]]) -> None:
         self._server = server
@@ -26,7 +26,7 @@ class Databases:
 
     @contextmanager
     def empty(self) -> Iterator[str]:
-        """Return the URL of an empty database."""
+        """Create an empty database until the context ends; yield its URL."""
         name = self._create()
         try:
             yield url_of(name)
@@ -35,7 +35,7 @@ class Databases:
 
     @contextmanager
     def migrated(self) -> Iterator[str]:
-        """Return the URL of a database with the newest schema. Tests share it in turn, because emptying it is fast."""
+        """Yield the URL of a database with the newest schema. It is emptied and used again, because emptying is fast."""
         name = self._free.pop() if self._free else ""
         if not name:
             name = self._create()
@@ -90,7 +90,7 @@ def url_of(name: str) -> str:
 
 @contextmanager
 def databases() -> Iterator[Databases]:
-    """Use the server of the tests; skip the test if there is none."""
+    """Yield databases of the tests' server. Skip the test if there is no server."""
     with psycopg.connect(server_of_tests(), autocommit=True) as server:
         made = Databases(server)
         try:

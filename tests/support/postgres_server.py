@@ -1,4 +1,4 @@
-"""PostgreSQL servers in temporary folders: a test may stop, damage and configure them."""
+"""PostgreSQL servers in temporary folders, which a test may stop, damage and configure."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _DEADLINE_SECONDS = 60.0
 
 
 class PostgresServer:
-    """A PostgreSQL server on this machine or a host; ``run`` executes one of its programs on its data."""
+    """A PostgreSQL server on this machine or a host. `run` executes a program of PostgreSQL on the server's data."""
 
     def __init__(
         self, folder: Path, programs: Path, settings: Sequence[str], host: Host | None = None, disk: Disk | None = None
     ) -> None:
         self._host = host
         self.disk = disk
-        """What `small_disk` made of its folder, if anything."""
+        """The small disk of its folder, if it has one."""
         self.address = host.address if host else "127.0.0.1"
         self._folder = self._first_folder = folder
         self._programs = programs
@@ -62,7 +62,7 @@ class PostgresServer:
         self.run("pg_ctl", "-w", "-l", str(self._folder / "log"), "-o", " ".join(options), "start")
 
     def is_running(self) -> bool:
-        """Return whether it has a process that responds to signals."""
+        """Return whether the server's main process exists."""
         try:
             os.kill(int((self.data / "postmaster.pid").read_text().split()[0]), 0)
         except (OSError, IndexError):
@@ -70,20 +70,20 @@ class PostgresServer:
         return True
 
     def kill(self) -> None:
-        """Kill all its processes, and delete its data: a former primary must not start again."""
+        """Kill all processes of the server, and delete its data, because a former primary must not start again."""
         server = int((self.data / "postmaster.pid").read_text().split()[0])
         for process in [server, *_children(server)]:
             os.kill(process, signal.SIGKILL)
         shutil.rmtree(self.data, ignore_errors=True)
 
     def stop(self, mode: str = "fast") -> None:
-        """End it, if it runs."""
+        """Stop the server if it is running."""
         if self.is_running():
             self.run("pg_ctl", "-w", "-m", mode, "stop")
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """End all its processes at once, and start it again after the block."""
+        """Stop the server without a shutdown checkpoint, and start it again after the block."""
         self.stop("immediate")
         try:
             yield
@@ -91,15 +91,15 @@ class PostgresServer:
             self.start()
 
     def crash(self) -> None:
-        """End all its processes at once, and start it again."""
+        """Stop the server without a shutdown checkpoint, and start it again."""
         with self.stopped():
             pass
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop all its processes during the block. Its machine still confirms what it receives, and accepts connections."""
+        """Freeze all processes of the server during the block. The kernel still accepts connections and confirms packets."""
         server = int((self.data / "postmaster.pid").read_text().split()[0])
-        os.kill(server, signal.SIGSTOP)  # first, so that it makes no further processes
+        os.kill(server, signal.SIGSTOP)  # first, so that it starts no further processes
         processes = [server, *_children(server)]
         for process in processes[1:]:
             _signal(process, signal.SIGSTOP)
@@ -111,8 +111,8 @@ class PostgresServer:
 
     @contextmanager
     def standby(self, host: Host | None = None, port: int = 0, megabytes: int = 0) -> Iterator[PostgresServer]:
-        """Start a standby that follows this server, on a port or on a free one, and on a disk of its own or on none."""
-        # Not below the folder of this server: the path of a Unix socket has at most 107 bytes.
+        """Start a standby of this server. ``port`` 0: a free port; ``megabytes``: the size of its own disk; 0: no own disk."""
+        # Not in the folder of this server, because the path of a Unix socket has at most 107 bytes.
         folder = self._first_folder / f"standby{len(list(self._first_folder.glob('standby*')))}"
         with _disk(folder, megabytes) if megabytes else nullcontext() as disk:
             other = PostgresServer(folder, self._programs, self._settings, host, disk)
@@ -134,7 +134,7 @@ class PostgresServer:
         other.start()
 
     def wait_until_replayed(self, standby: PostgresServer) -> None:
-        """Wait until the standby has all that was written to this server."""
+        """Wait until the standby has replayed all writes to this server."""
         with self.connect() as primary, standby.connect() as follower:
             (end,) = primary.execute("SELECT pg_current_wal_lsn()::text").fetchone() or ("",)
             until = time.monotonic() + _DEADLINE_SECONDS
@@ -142,7 +142,7 @@ class PostgresServer:
             while not (follower.execute(reached, (end,)).fetchone() or (False,))[0]:
                 if time.monotonic() > until:
                     raise AssertionError("the standby does not follow")
-                time.sleep(0.02)  # a standby does not signal what it has replayed
+                time.sleep(0.02)  # a standby does not notify clients about its replay
 
     def copy(self, target: Path) -> None:
         """Copy the data of the stopped server, with its owner and its permissions."""
@@ -152,7 +152,7 @@ class PostgresServer:
         return psycopg.connect(self.url, autocommit=True, **more)
 
     def connect_locally(self) -> psycopg.Connection[Any]:
-        """Connect without the network."""
+        """Connect through the Unix socket, without the network."""
         return self.connect(host=str(self._folder), hostaddr="")
 
 
@@ -160,7 +160,7 @@ class PostgresServer:
 def postgresql_server(*settings: str, host: Host | None = None, megabytes: int = 0) -> Iterator[PostgresServer]:
     """Start a server with ``settings`` such as ``-c max_prepared_transactions=10``, on this machine or ``host``.
 
-    ``megabytes``: of a disk of its own; 0: it has none.
+    ``megabytes``: the size of the server's own disk; 0: no own disk.
     """
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     if not programs:
@@ -183,7 +183,7 @@ def postgresql_server(*settings: str, host: Host | None = None, megabytes: int =
 
 
 class ReplicatedServer(NamedTuple):
-    """A primary and a standby; each commit waits for the standby. ``url`` names both."""
+    """A primary and a standby. Each commit waits for the standby. ``url`` contains both addresses."""
 
     primary: PostgresServer
     standby: PostgresServer
@@ -200,14 +200,14 @@ def replicated_server(first: Host | None = None, second: Host | None = None) -> 
             until = time.monotonic() + _DEADLINE_SECONDS
             while connection.execute("SELECT sync_state FROM pg_stat_replication").fetchone() != ("sync",):
                 assert time.monotonic() < until, "the standby is not synchronous"
-                time.sleep(0.02)  # a server does not signal it
+                time.sleep(0.02)  # a server does not notify clients of this
         hosts = f"{primary.address}:{primary.port},{standby.address}:{standby.port}"
         yield ReplicatedServer(primary, standby, f"postgresql://postgres@{hosts}/postgres")
 
 
 @cache
 def server_of_tests() -> str:
-    """Return the URL of INGESTD_TEST_POSTGRES_URL, or of a server that ends with this process. Skips the test without both."""
+    """Return INGESTD_TEST_POSTGRES_URL, or the URL of a server that ends with this process. Without both, skip the test."""
     given = os.environ.get("INGESTD_TEST_POSTGRES_URL")
     if given:
         return given
@@ -218,7 +218,7 @@ def server_of_tests() -> str:
 
 @contextmanager
 def _disk(folder: Path, megabytes: int) -> Iterator[Disk]:
-    """Make a small disk that the server's user may use."""
+    """Create a small disk that the server's user may use."""
     with small_disk(folder, megabytes=megabytes) as disk:
         shutil.chown(folder, "postgres")
         yield disk
@@ -226,7 +226,7 @@ def _disk(folder: Path, megabytes: int) -> Iterator[Disk]:
 
 @contextmanager
 def _folder(user: str) -> Iterator[Path]:
-    """Make a folder that the server's user may use; pytest's folders are closed to other users."""
+    """Create a folder that the server's user may use. Other users can't use pytest's folders."""
     folder = Path(tempfile.mkdtemp(prefix="ingestd-server-"))
     try:
         if os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""Servers of databases that a test starts from Debian's binaries and ends: MariaDB, and PgBouncer before PostgreSQL."""
+"""Servers that a test starts and stops, from Debian's packages: MariaDB, and PgBouncer in front of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _START_SECONDS = 60.0
 
 
 class Pooler(NamedTuple):
-    """A running PgBouncer: its host with port, and the file of its log."""
+    """A running PgBouncer. ``host``: host and port; ``log``: its log file."""
 
     host: str
     log: Path
@@ -43,7 +43,7 @@ class MariadbServer:
         _until(lambda: mariadb_connection(self.url, database="").close(), self._log)
 
     def stop(self) -> None:
-        """Roll back open transactions and end; prepared ones are kept."""
+        """Stop the server. Open transactions are rolled back, prepared transactions are kept."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(timeout=_START_SECONDS)
@@ -59,7 +59,7 @@ class MariadbServer:
 
 @contextmanager
 def mariadb_server() -> Iterator[str]:
-    """The URL of an empty database ``test``; the server is that of INGESTD_TEST_MARIADB_URL, if it is set."""
+    """Yield INGESTD_TEST_MARIADB_URL or, if it is not set, the URL of an empty database ``test`` of a new server."""
     given = os.environ.get("INGESTD_TEST_MARIADB_URL")
     if given:
         yield given
@@ -70,7 +70,7 @@ def mariadb_server() -> Iterator[str]:
 
 @contextmanager
 def restartable_mariadb_server() -> Iterator[MariadbServer]:
-    """A server in a temporary folder."""
+    """Run a MariaDB server with its files in a temporary folder."""
     server, install = _program("mariadbd", "mariadb-server"), _program("mariadb-install-db", "mariadb-server")
     with tempfile.TemporaryDirectory(prefix="mariadb-") as folder:
         data, port = f"--datadir={folder}/data", _free_port()
@@ -98,7 +98,7 @@ def restartable_mariadb_server() -> Iterator[MariadbServer]:
 
 
 def mariadb_connection(url: str, *, database: str | None = None) -> pymysql.Connection[pymysql.cursors.Cursor]:
-    """A connection of PyMySQL that commits each statement."""
+    """Return a connection that commits each statement."""
     parts = urlsplit(url)
     return pymysql.connect(
         host=parts.hostname or "127.0.0.1",
@@ -113,7 +113,7 @@ def mariadb_connection(url: str, *, database: str | None = None) -> pymysql.Conn
 
 @contextmanager
 def pgbouncer(server: str, users: Mapping[str, str], **settings: str) -> Iterator[Pooler]:
-    """A PgBouncer with transaction pooling and one connection to ``server``; passwords by user."""
+    """Run a PgBouncer with transaction pooling and one connection to ``server``. ``users``: password by user."""
     program = _program("pgbouncer", "pgbouncer")
     backend = psycopg.conninfo.conninfo_to_dict(server)
     with tempfile.TemporaryDirectory(prefix="pgbouncer-") as name:
@@ -134,7 +134,7 @@ def pgbouncer(server: str, users: Mapping[str, str], **settings: str) -> Iterato
         configuration = "".join(f"{key} = {value}\n" for key, value in lines.items())
         (folder / "ini").write_text(f"[databases]\n* = {target}\n[pgbouncer]\n{configuration}")
         account = None
-        if os.geteuid() == 0:  # it refuses to run as root
+        if os.geteuid() == 0:  # PgBouncer refuses to run as root
             account = "postgres"
             for path in (folder, *folder.iterdir()):
                 shutil.chown(path, account)
@@ -168,7 +168,7 @@ def _running(command: list[str], log: Path, user: str | None = None) -> Iterator
 
 
 def _until(attempt: Callable[[], None], log: Path) -> None:
-    """Return when the server responds. It signals that in no other way."""
+    """Repeat ``attempt`` until the server responds, which is the only signal that it has started."""
     end = time.monotonic() + _START_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Requests to a push source, signed as Standard Webhooks says or with a token."""
+"""Requests to a push source, signed according to Standard Webhooks or with a token."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SECRET = "whsec_" + base64.b64encode(KEY).decode()
 
 
 def free_address() -> str:
-    """Return an address of this machine that no program uses now.
+    """Return an address of this machine that no program is using.
 
-    Its port is below those that the kernel gives to clients: a client that connects to a free one of them again and again
-    reaches itself at some time.
+    Its port is below the range that the kernel assigns to clients. A client that repeatedly connects to a free port of that
+    range would at some time connect to itself.
     """
     for port in random.sample(range(20_000, 30_000), 100):
         try:
@@ -35,7 +35,7 @@ def bearer(identity: str = "") -> dict[str, str]:
 
 
 def signed(body: bytes, identity: str, *, at: float | None = None, key: bytes = KEY) -> dict[str, str]:
-    """Return the headers of a signed request; ``at``: its time in seconds since the epoch, None: now."""
+    """Return the headers of a signed request. ``at``: its time in seconds since the epoch; None: now."""
     stamp = int(time.time() if at is None else at)
     digest = hmac.new(key, f"{identity}.{stamp}.".encode() + body, hashlib.sha256).digest()
     signature = f"v1,{base64.b64encode(digest).decode()}"

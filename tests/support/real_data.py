@@ -1,6 +1,6 @@
-"""Real files of the workplace as they are dropped, and their content as Python's own modules read it.
+"""Real files of the workplace as they are dropped, and their content as read by Python's own modules.
 
-No number is converted to float, so it keeps the characters that the file has.
+Numbers are not converted to float, so they keep the characters of the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Number(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealFile:
-    """A file and how its rows become entries: ``key`` names the fields of the key, ``columns`` those of the values."""
+    """A file, and how its rows become entries. ``key``: the fields of the key; ``columns``: the fields of the values."""
 
     name: str
     key: tuple[str, ...]
@@ -41,7 +41,7 @@ class RealFile:
         return "/".join(f"{{{field}}}" for field in self.key)
 
     def rows(self) -> list[Row]:
-        """Return the records as Python's csv or json module reads them, every value as text."""
+        """Return the records as Python's csv or json module reads them, with numbers as text."""
         if self.name.endswith(".json"):
             text = (FOLDER / self.name).read_text(encoding="utf-8")
             records: list[Row] = json.loads(text, parse_float=Number, parse_int=Number)
@@ -50,7 +50,7 @@ class RealFile:
             return list(csv.DictReader(file, delimiter="\t" if self.name.endswith(".tsv") else ","))
 
     def entries(self, rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
-        """Return the expected entries of the sink: the last of equal keys, none if a value is missing."""
+        """Return the expected entries of the sink. The last row of a key counts. A missing value has no entry."""
         made: dict[str, str] = {}
         for row in rows:
             key = self.key_of(row)
@@ -61,7 +61,7 @@ class RealFile:
         return made
 
     def key_of(self, row: Row) -> str | None:
-        """Return the key, or None if one of its fields is missing: such a record is rejected."""
+        """Return the key, or None if one of its fields is missing, so that the record is rejected."""
         parts = [row[field] for field in self.key]
         return None if None in parts else "/".join(str(part) for part in parts)
 
@@ -111,7 +111,7 @@ FILES = (
             "Origin",
         ),
     ),
-    # Penguins have no identifier, and some have no mass: many rows of one key, and records without a key.
+    # Penguins have no identifier, and some have no mass. Therefore many rows have the same key, and some records have no key.
     RealFile(
         name="penguins.json",
         key=("Species", "Island", "Body Mass (g)"),

@@ -1,4 +1,4 @@
-"""The workspace service on a loopback port, in a thread of the test; records every request."""
+"""The workspace service on a loopback port, in a thread of the test, with a record of all requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEADLINE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A request as it arrived: the unchanged path with the query."""
+    """A request as it arrived, and the status of its response. ``path``: unchanged, with the query."""
 
     method: str
     path: str
@@ -40,7 +40,7 @@ class Recorded:
 
 
 class _Recorder:
-    """ASGI middleware that copies each request."""
+    """ASGI middleware that records each request."""
 
     def __init__(self, app: ASGIApp, requests: list[Recorded]) -> None:
         self._app = app
@@ -88,7 +88,7 @@ class RecordedWorkspaced:
     """A context manager with the same methods for tests as `DocumentServer`."""
 
     def __init__(self, folder: Path, *, limits: Limits | None = None, egress: EgressRules | None = None) -> None:
-        """``limits``: without a limit of rate by default, because a test may exceed it within a second."""
+        """``limits``: by default there is no rate limit, because a test may exceed it within a second."""
         settings = WorkspacedSettings(
             data=folder, limits=limits or Limits(requests_per_minute=0), egress=egress or EgressRules()
         )
@@ -141,25 +141,25 @@ class RecordedWorkspaced:
             "state": "ingestd.db",
             "pipelines": [{**pipeline, "sink": {"workspace": self.workspace("Rover"), "label": label}}],
         }
-        (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+        (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is valid YAML.
 
     def plain_values(self, label: str) -> dict[str, str | None]:
-        """Return what the only sink with this label holds, without types."""
+        """Return the values of the only sink with this label, without data types."""
         return {key: value for key, (value, _) in self.values(label).items()}
 
     def writes(self) -> list[Recorded]:
-        """Return the requests that change something."""
+        """Return the requests with a method that can change something."""
         return [request for request in self.requests if request.writes]
 
     def accepted(self) -> list[Recorded]:
-        """Return the requests that have changed something."""
+        """Return the writes with a successful response."""
         return [request for request in self.writes() if request.status < 300]
 
     def forget_requests(self) -> None:
         self.requests.clear()
 
     def values(self, label: str) -> dict[str, tuple[str | None, str]]:
-        """Return what the only sink with this label holds."""
+        """Return (value, data type) by key of the only sink with this label."""
         paths = [
             f"/v1/workspace/{workspace['id']}/data-sink/{sink['id']}"
             for workspace in self._http.get("/v1/workspace").raise_for_status().json()

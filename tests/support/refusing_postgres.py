@@ -1,4 +1,4 @@
-"""A PostgreSQL server that requires a password and accepts none, as if the client's password were wrong."""
+"""A simulated PostgreSQL server that requires a password and refuses each password."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GSS_REQUEST = 80877104
 
 class _Conversation(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        """Follow the protocol: no encryption, startup, request for a password, rejection."""
+        """Refuse encryption, read the startup message, request a password, and refuse it."""
         while True:
             (length,) = struct.unpack("!i", self.rfile.read(4))
             if struct.unpack("!i", self.rfile.read(length - 4)[:4])[0] not in {_SSL_REQUEST, _GSS_REQUEST}:
@@ -37,14 +37,14 @@ class _Conversation(socketserver.StreamRequestHandler):
 def refusing_postgres(
     code: str = "28P01", words: str = 'password authentication failed for user "someone"'
 ) -> Iterator[int]:
-    """Return its port on 127.0.0.1."""
+    """Run the server; yield its port on 127.0.0.1. ``code`` and ``words``: the refusal."""
     with counting_postgres(code, words) as server:
         yield server.server_address[1]
 
 
 @contextlib.contextmanager
 def counting_postgres(code: str, words: str) -> Iterator[Any]:
-    """Return the server; ``attempts`` counts its logins."""
+    """Run the server; yield it. Its attribute ``attempts`` counts the attempts to log in."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Conversation) as server:
         server.refusal, server.attempts = (code, words), 0  # type: ignore[attr-defined]
         serving = threading.Thread(target=server.serve_forever)

@@ -1,7 +1,7 @@
-"""Folders of servers that look like folders on disk, so that tests of the directory connector run on them.
+"""Folders on servers that look like folders on disk, so that tests of the directory connector run with remote sources.
 
-The SFTP server shows the disk itself. A bucket is made equal to the folder before each call of the connector, and the folder
-to the bucket after it.
+The SFTP server shows the folder on disk. The content of a bucket is replaced by that of the folder before each call of the
+connector, and the folder's content by that of the bucket afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOCAL_ONLY = ("path", "watch", "rescan_seconds")
 
 
 def remote_options(server: SftpServer | ObjectServer, base: Path, options: dict[str, Any]) -> RemoteOptions:
-    """Return the options of a source that reads ``base/drop`` on a server, from those for the folder on disk."""
+    """Return the options of a source that reads a folder on a server. ``options``: those for the same folder on disk."""
     own = {name: value for name, value in options.items() if name not in _LOCAL_ONLY}
     root = str(base) if isinstance(server, SftpServer) else ""
     own |= {name: f"{root}/{own[name]}" for name in _FOLDERS if own.get(name) is not None}
@@ -36,7 +36,7 @@ def remote_options(server: SftpServer | ObjectServer, base: Path, options: dict[
 
 
 def open_remote(server: SftpServer | ObjectServer, base: Path, options: dict[str, Any], context: SourceContext) -> Any:
-    """Return a connector that reads ``base/drop`` on a server."""
+    """Return a connector that reads a folder below ``base`` on a server; ``options`` as for the folder on disk."""
     settings = remote_options(server, base, options)
     if isinstance(server, SftpServer):
         return RemoteConnector(settings, context)
@@ -129,7 +129,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def replace_later(path: Path, write: Callable[[], object]) -> Path:
-    """Write a file; if it exists, its new time is a second later, because SFTP states whole seconds."""
+    """Write a file. If it exists, set its time to one second after the previous time, because SFTP has whole seconds."""
     before = path.stat().st_mtime_ns if path.exists() else None
     write()
     if before is not None:
@@ -138,7 +138,7 @@ def replace_later(path: Path, write: Callable[[], object]) -> Path:
 
 
 class RemoteFlow(FileFlow):
-    """One pipeline over ``base/drop`` on a server."""
+    """A pipeline that reads ``base/drop`` on a server."""
 
     def __init__(self, base: Path, server: SftpServer | ObjectServer, **more: Any) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""A real HTTP server with records; a test chooses its paging, conditions, credentials and faults."""
+"""A real HTTP server with records. A test chooses its paging, conditional requests and faults."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 @dataclass
 class Sent:
-    """What is sent: a document, or ``raw`` bytes as they are."""
+    """A response: a document, or ``raw`` bytes, which are sent unchanged."""
 
     document: Any = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     raw: bytes | None = None
     cut: bool = False
-    """Announce the body's length and close the connection in its middle."""
+    """Announce the whole body, send half of it, and close the connection."""
 
 
 @dataclass
 class Asked:
-    """A request: path, parameters, and headers with names in lower case."""
+    """A received request. Header names are in lower case."""
 
     method: str
     path: str
@@ -39,7 +39,7 @@ class Asked:
 
 
 class RestService:
-    """``records`` under ``/parts``, ``size`` on a page. ``before`` may respond to a request itself, or change the records."""
+    """A service with pages of ``size`` of its ``records``. ``before`` may change the records, or respond itself."""
 
     def __init__(self) -> None:
         self.records: list[dict[str, Any]] = []
@@ -140,14 +140,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print errors except those of a client that went away, which tests do on purpose."""
+        """Print errors, except errors because a client disconnected, which tests cause on purpose."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 @contextmanager
 def rest_service() -> Iterator[RestService]:
-    """Serve until the context ends."""
+    """Run the server until the context ends."""
     service = RestService()
     server = _Server(("127.0.0.1", 0), _handler(service))
     service.url = f"http://127.0.0.1:{server.server_address[1]}"

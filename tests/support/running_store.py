@@ -1,4 +1,4 @@
-"""The store of one process of the service, without the rest of it."""
+"""The store of one process of the service, without the other parts of the process."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ async def started(store: StoreT) -> AsyncIterator[StoreT]:
 
 
 def running_store(address: Address, tmp_path: Path) -> AbstractAsyncContextManager[Store]:
-    """Run a store of a database during a block; several share the folder below ``tmp_path``."""
+    """Run a store of a database until the block ends. Several stores share the folder below ``tmp_path``."""
     return started(create_store(address, folder=tmp_path / "data", **OPTIONS))

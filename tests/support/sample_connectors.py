@@ -1,4 +1,4 @@
-"""A connector with options of every kind, and a configuration that uses it."""
+"""Connectors with options of several kinds, and a configuration that uses them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RigOptions(BaseModel):
 
 
 class Idle(Connector):
-    """A reader without records."""
+    """A connector without records."""
 
     def partitions(self) -> Iterable[Partition]:
         return ()
@@ -64,7 +64,7 @@ class Idle(Connector):
 
 
 class Rig(Idle):
-    """A connector that can watch its source."""
+    """A connector with options of each kind."""
 
     Options = RigOptions
 
@@ -74,20 +74,20 @@ class LaxOptions(BaseModel):
 
 
 class Lax(Idle):
-    """A connector with options that permit unknown keys, which is the default of pydantic."""
+    """A connector with options that permit unknown keys, as pydantic does by default."""
 
     Options = LaxOptions
 
 
 class Poll(Idle):
-    """A connector that cannot watch its source."""
+    """A connector that can only be scheduled."""
 
     Options = LaxOptions
     scheduled_only = True
 
 
 class Subscribe(Idle):
-    """A connector that must stay open, unless it is set to poll."""
+    """A connector that must stay open, unless ``depth`` is not 1."""
 
     Options = LaxOptions
 
@@ -133,7 +133,7 @@ def load(text: str | bytes, folder: Path, **environment: str) -> Settings:
 
 
 def mistakes(text: str | bytes, folder: Path, **environment: str) -> list[str]:
-    """Return each mistake as it is printed, without the folder of the file; an empty list if there are none."""
+    """Return each mistake in a configuration as it is printed, without the folder of the file."""
     try:
         load(text, folder, **environment)
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""A workspace with one resource of every kind, created over HTTP."""
+"""A workspace with one resource of each kind, created over HTTP."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 
 RECEIVER = "https://receiver.invalid/hook"
-"""The URL of a webhook that may be registered and has no receiver."""
+"""A webhook URL that the service accepts, but that has no receiver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleWorkspace:
-    """Ids of the resources; ``key`` is that of the sink's only entry, ``delivery`` may be empty."""
+    """The ids of the resources. ``key``: the key of the sink's only entry; ``delivery``: empty without a delivery."""
 
     workspace: str
     root: str
@@ -27,13 +27,13 @@ class SampleWorkspace:
 
     @property
     def ids(self) -> frozenset[str]:
-        """Return all values that would show that another caller has read it."""
+        """Return all ids. If a response to another caller contains one of them, that caller has read the workspace."""
         ids = (self.workspace, self.root, self.block, self.sink, self.entry, self.file, self.webhook, self.delivery)
         return frozenset(one for one in ids if one)
 
 
 async def create_sample_workspace(http: httpx.AsyncClient, *, tried: bool = False) -> SampleWorkspace:
-    """Create them with the key of ``http``. ``tried``: also attempt a delivery, for which the service resolves an address."""
+    """Create the resources with the key of ``http``. ``tried``: also attempt a delivery, which resolves a host name."""
 
     async def made(path: str, **more: Any) -> httpx.Response:
         response = await http.post(path, **more)

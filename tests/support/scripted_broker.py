@@ -1,4 +1,4 @@
-"""A broker that a test scripts: it speaks MQTT 3.1.1 only, and confirms subscriptions after the messages that wait."""
+"""A simulated broker that supports only MQTT 3.1.1, and confirms subscriptions after the waiting messages."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _REFUSED_VERSION = 1
 
 
 class ScriptedBroker:
-    """Sends ``waiting`` messages to a client that has connected, and SUBACK only after all of them were acknowledged.
+    """Sends the ``waiting`` messages to a connected client, and SUBACK only after all messages are acknowledged.
 
-    ``levels``: the protocol levels of the clients that have connected: 4 is MQTT 3.1.1, 5 is MQTT 5. ``subscribed``: the
-    number of subscriptions of each accepted client. ``responds``: another version is refused, not only disconnected.
+    ``levels``: the protocol level of each client that has connected (4 is MQTT 3.1.1, 5 is MQTT 5). ``subscribed``: the number
+    of subscriptions of each accepted client. ``responds``: clients with another version get a refusal before the disconnect.
     """
 
     def __init__(self, waiting: Sequence[tuple[str, bytes]], *, responds: bool) -> None:

@@ -1,4 +1,4 @@
-"""A bucket of S3 with few operations, in this process: it counts requests, and lists ETags and times as other servers do."""
+"""A simulated S3 bucket in this process. It counts requests, and lists ETags and times in the forms of several servers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ WRITTEN = 1_767_225_600
 
 
 class ScriptedBucket:
-    """``objects`` by path. ``listed_etag`` is the form of an ETag in a listing, with ``{}`` for it; headers have quotes.
+    """A bucket with ``objects`` by path. ``listed_etag``: the format of an ETag in a listing; ETags in headers have quotes.
 
-    ``fault``: a status and a body that every request gets; with ``fault_at`` only those of pages of listings from this object on.
-    ``page``: the number of objects of a page.
+    ``fault``: the status and body of all responses; with ``fault_at``, only for pages of listings that begin at this object or
+    later. ``page``: the number of objects in a page.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class ScriptedBucket:
         self.endpoint = ""
 
     def options(self, **more: Any) -> dict[str, Any]:
-        """Return options of a source for the prefix ``drop``."""
+        """Return the options of a source that reads the prefix ``drop``."""
         return {
             "url": "s3://bench/drop", "endpoint": self.endpoint, "access_key": "test",
             "secret_key": "s3cret-key", "settle_seconds": 0,

@@ -26,7 +26,7 @@ Row = dict[str, str | None]
 
 @dataclass
 class Content:
-    """The current rows of a partition; ``version`` counts how often it was touched."""
+    """The current content of a partition. ``version``: the number of its writes."""
 
     rows: list[Row]
     version: int = 1
@@ -41,7 +41,7 @@ class NoOptions(BaseModel):
 
 @dataclass
 class Script:
-    """The source's content, shared by every connector that is made for it, as a folder would be."""
+    """The content of the source. All connectors of the source share it, like a folder."""
 
     deletes: Deletes = "keep"
     batch_rows: int = 2
@@ -51,7 +51,7 @@ class Script:
     taken_away: dict[str, int] = field(default_factory=dict)
 
     def take_away(self, name: str) -> None:
-        """Remove the partition; a later one with its name has a newer version."""
+        """Remove a partition. If it is written again, it has a newer version."""
         self.taken_away[name] = self.contents.pop(name).version
 
     def write(self, name: str, rows: Sequence[Row], *, rejects: tuple[Reject, ...] = ()) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SetSeconds:
-    """A clock that a call reads; ``now`` changes only by a test."""
+    """A clock: a call returns its time ``now``, which only the test changes."""
 
     def __init__(self) -> None:
         self.now = 1_000.0

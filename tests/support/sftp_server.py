@@ -1,4 +1,4 @@
-"""OpenSSH's server on a free port, for the user of the tests, with its files in a temporary folder."""
+"""An OpenSSH server on a free port, for the user who runs the tests, with its files in a temporary folder."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def free_port() -> int:
 
 
 class SftpServer:
-    """``sshd`` with keys of its own; ``known_hosts`` has its first host key."""
+    """A process ``sshd`` with new keys. ``known_hosts``: a file with its first host key."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class SftpServer:
         key = (folder / "host.pub").read_text().split()[:2]
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {' '.join(key)}\n")
         if os.getuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # the folder of its privilege separation
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd needs this folder for privilege separation
         self._process: subprocess.Popen[str] | None = None
         self.start()
 
@@ -84,7 +84,7 @@ class SftpServer:
         if self._process is not None:
             server = psutil.Process(self._process.pid)
             for process in [server, *server.children(recursive=True)]:
-                with suppress(psutil.NoSuchProcess):  # some end with the one before
+                with suppress(psutil.NoSuchProcess):  # some processes end when their parent is killed
                     process.kill()
             self._process.wait()
             assert self._process.stderr is not None
@@ -92,7 +92,7 @@ class SftpServer:
             self._process = None
 
     def options(self, folder: str, **more: Any) -> dict[str, Any]:
-        """Return options of a source for a sub-folder of ``files``."""
+        """Return the options of a source that reads a sub-folder of ``files``."""
         return {
             "url": f"sftp://{self.user}@127.0.0.1:{self.port}{self.files}/{folder}",
             "known_hosts": str(self.known_hosts),

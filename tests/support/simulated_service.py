@@ -1,4 +1,4 @@
-"""A discrete-event simulation of a service and its sender, for the rules of concurrency and rate, in virtual time."""
+"""A discrete-event simulation of a service and its sender in virtual time, to test the rules of concurrency and rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ingestd.core.rate import Announced, Rate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedResponse:
-    """The response to one request; ``retry_after_seconds`` if it was rejected."""
+    """The response to a request. ``refused``: the service refused it, perhaps with ``retry_after_seconds``."""
 
     refused: bool = False
     retry_after_seconds: float | None = None
@@ -22,9 +22,9 @@ class SimulatedResponse:
 
 @dataclass(slots=True, kw_only=True)
 class Simulation:
-    """``latency``: seconds by number in flight. ``classify``: response by time of arrival.
+    """A service and its sender. ``latency``: seconds by the number of requests in flight; ``classify``: response by arrival time.
 
-    Responses after ``measured_from`` are counted.
+    ``accepted`` and ``refused`` count the responses after ``measured_from``.
     """
 
     latency: Callable[[int], float]
@@ -38,7 +38,7 @@ class Simulation:
     limits: list[int] = field(default_factory=list)
 
     def run(self, *, seconds: float, measured_from: float = 0.0, fixed: int | None = None) -> float:
-        """Return accepted requests a second after ``measured_from``; ``fixed``: a constant number in flight, without rules."""
+        """Return accepted requests a second after ``measured_from``. ``fixed``: a constant concurrency instead of the rules."""
         random_numbers = random.Random(self.seed)
         now, order = 0.0, 0
         in_flight: list[tuple[float, int, float]] = []

@@ -1,4 +1,4 @@
-"""A small file system that a test fills and frees: a tmpfs if it may be mounted, else a limit of file sizes."""
+"""A small file system that a test fills and frees: a tmpfs or, if mounting is not permitted, a limit of file sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class MountedDisk:
-    """A tmpfs; `fill` leaves not one byte free."""
+    """A tmpfs. After `fill`, no byte is free."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -24,14 +24,14 @@ class MountedDisk:
                     while True:
                         ballast.write(b"x" * size)
                 except OSError as error:
-                    assert error.strerror == "No space left on device"  # noqa: PT017 - the loop ends by it only
+                    assert error.strerror == "No space left on device"  # noqa: PT017 - only this error ends the loop
 
     def free(self, _pid: int) -> None:
         self._ballast.unlink()
 
 
 class LimitedFiles:
-    """Prevents writes beyond the first page of a file: the disk is not full, but every write of SQLite fails."""
+    """Prevents writes beyond the first page of a file. The disk is not full, but each write of SQLite fails."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ Disk = MountedDisk | LimitedFiles
 
 @contextmanager
 def small_disk(folder: Path, *, megabytes: int = 4, mounted: bool = True) -> Iterator[Disk]:
-    """Return a disk at ``folder``, with limited file sizes if mounting is not permitted."""
+    """Yield a disk at ``folder``, with limited file sizes if mounting is not permitted."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0700", "tmpfs", str(folder)]
     if not mounted or os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -58,5 +58,5 @@ def small_disk(folder: Path, *, megabytes: int = 4, mounted: bool = True) -> Ite
     try:
         yield MountedDisk(folder)
     finally:
-        # Lazily: a daemon that a failed test has killed may still have open files.
+        # --lazy, because a daemon that a failed test has killed may still have open files.
         subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -1,4 +1,4 @@
-"""Daemons with `--standby` in this process: each with a state file, a control socket and a listener of its own."""
+"""Daemons with `--standby` in this process. Each has its own state file, control socket and listener."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEADLINE_SECONDS = 90.0
 
 
 class StandbyDaemon:
-    """One daemon, which begins with `running`."""
+    """A daemon. `running` starts it."""
 
     def __init__(
         self, folder: Path, *, service_url: str, place: str, pipelines: list[dict[str, Any]], lease_seconds: int = 20
@@ -50,7 +50,7 @@ class StandbyDaemon:
             "pipelines": pipelines,
         }
         path = folder / "ingestd.yaml"
-        path.write_text(json.dumps(settings))  # JSON is YAML
+        path.write_text(json.dumps(settings))  # JSON is valid YAML.
         self.configuration = read_configuration(path, environment={}, cwd=folder)
         self.place = place
         self.events: list[Event] = []
@@ -80,7 +80,7 @@ class StandbyDaemon:
                 raise error
 
     def forget_to_leave(self) -> None:
-        """Have the end of the daemon ship and release nothing, as after a crash."""
+        """Prevent the last shipment and the release of the lease at the end of the daemon, as in a crash."""
 
         async def leave() -> None:
             if (keeping := self._phase.standby._keeping) is not None:
@@ -93,22 +93,22 @@ class StandbyDaemon:
         self._changes.notify()
 
     async def wait_for(self, kind: type[E]) -> E:
-        """Return the first event of a kind, when it has been emitted."""
+        """Wait until an event of a kind has been emitted; return the first such event."""
         return await self.wait_until(lambda: next((event for event in self.events if isinstance(event, kind)), None))
 
     async def wait_until(self, found: Callable[[], T | None]) -> T:
-        """Return what is found; look again after each event."""
+        """Wait until ``found`` returns a value that is not None; return it. ``found`` is called again after each event."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             return await self._changes.wait_until(found)
 
     async def status(self) -> dict[str, Any]:
-        """Return the standby of `ingestd status --json`."""
+        """Return the member ``standby`` of `ingestd status --json`."""
         response = await call(self.configuration.settings.state, ReadStatus(as_json=True))
         assert isinstance(response, StatusText)
         return dict(json.loads(response.text)["standby"])
 
     async def lines(self) -> str:
-        """Return what `ingestd status` prints."""
+        """Return the output of `ingestd status`."""
         response = await call(self.configuration.settings.state, ReadStatus(as_json=False))
         assert isinstance(response, StatusText)
         return response.text
@@ -119,7 +119,7 @@ class StandbyDaemon:
         return response
 
     async def get(self, path: str) -> httpx.Response:
-        """Request a path of the listener. A daemon that becomes active opens a new one."""
+        """Request a path of the listener. A daemon that becomes active opens a new listener."""
         address = await self.wait_until(self._address)
         async with httpx.AsyncClient(base_url=address, timeout=DEADLINE_SECONDS) as client:
             return await client.get(path)
@@ -136,7 +136,7 @@ class StandbyDaemon:
 
 @contextmanager
 def several_daemons_in_one_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Restore the handlers of signals in any order, and let a slow drain end no process."""
+    """Restore the signal handlers after the block, and extend the drain time, so that a slow drain does not end the process."""
     monkeypatch.setattr(lifecycle, "DRAIN_SECONDS", 600.0)
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     try:

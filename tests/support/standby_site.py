@@ -1,4 +1,4 @@
-"""Hosts of one configuration in one process: each has a state file, and all share a place of shipments and a service."""
+"""Hosts of one configuration in one process. Each has a state file. They share a service and a place for shipments."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ChooseLease = Callable[[str], Awaitable[LeaseKind]]
 
 
 class StandbySite:
-    """A place of shipments, a service, and hosts with a state file each."""
+    """A place for shipments, a service, and hosts that each have a state file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.service, self.clock = folder, LeaseService(), SetClock()
         self.events: list[Event] = []
         self.prepared = asyncio.Queue[str]()
-        """The hosts that have prepared for a take-over."""
+        """Receives the name of each host that has prepared for a take-over."""
 
     def state(self, host: str) -> Path:
         return self.folder / host / "s.db"
@@ -45,7 +45,7 @@ class StandbySite:
         place: str = "place",
         choose_lease: ChooseLease | None = None,
     ) -> Standby:
-        """Return the process of a host, which has not begun."""
+        """Return the standby process of a host, which does not run yet."""
         state = self.state(host)
         used = open_place(place, StandbySettings(), base=self.folder)
         return Standby(
@@ -67,7 +67,7 @@ class StandbySite:
         )
 
     async def run(self, host: str, *, shipments: int = 1) -> Standby:
-        """Have a host take the lease, ship several times, and leave."""
+        """Make a host take the lease, ship ``shipments`` times, and leave."""
         process = self.start(host)
         await process.run_until_active()
         for _ in range(shipments - 1):

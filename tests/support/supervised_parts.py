@@ -1,4 +1,4 @@
-"""Supervision of parts as in the daemon, with the failed parts in memory."""
+"""Supervision of parts as in the daemon, with the failed parts stored in memory."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Several writers that change a table at the same time in every awkward way.
+"""Several writers that change a table at the same time, in ways that are difficult for a reader of changes.
 
 They set the column ``at`` as applications do: to the time of the transaction (PostgreSQL) or of the statement (MariaDB), by the
-server's clock or by one that differs by `SKEW_SECONDS` at most. They commit out of order, with savepoints, after reading for a
-while without a transaction id, as prepared transactions, and under locks of the table. A transaction that the server ends,
-because of a deadlock or of its own restart, is given up. Changes that no column shows (deletes, changed keys, back-dated and
-missing times) are recorded as ``unsigned``.
+server's clock or by a clock that differs by at most `SKEW_SECONDS`. They commit out of order, with savepoints, after a while
+without a transaction id, as prepared transactions, and under table locks. If the server ends a transaction, because of a
+deadlock or a restart, it is not repeated. The column does not show some changes (deletes, changed keys, back-dated and missing
+times); the keys of these changes are in ``unsigned``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Writers:
             thread.start()
 
     def stop(self) -> None:
-        """End all transactions."""
+        """Stop the threads after their current transactions. Raise the first failure."""
         self._stopped.set()
         for thread in self._threads:
             thread.join(120)
@@ -116,7 +116,7 @@ class Writers:
             client.do("ROLLBACK" if kind == "rollback" else "COMMIT")
 
     def _locked(self, client: Client, rng: random.Random, number: int, name: str) -> None:
-        """Write under a lock of the whole table, for which statements of the other writers and of the reader wait."""
+        """Write under a lock of the whole table, so that statements of other writers and of the reader wait."""
         if self._scene.kind == "mariadb":
             client.do("LOCK TABLES p WRITE")
         elif self._scene.kind == "postgresql":
@@ -145,7 +145,7 @@ class Writers:
             client.do(f"UPDATE p SET id = {other} WHERE id = {identity}")
 
     def _time(self, rng: random.Random) -> str:
-        """Return the time by the clock of the server, or by that of a client."""
+        """Return an SQL expression of the time, by the server's clock or a client's clock."""
         return self._scene.skewed(rng.choice([0.0, 0.0, round(rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), 3)]))
 
     def _pause(self, rng: random.Random) -> None:

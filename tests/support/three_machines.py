@@ -1,4 +1,4 @@
-"""The set-up of docs/how-to/three-machines.md: its files and commands, run by real programs on this machine."""
+"""The set-up of docs/how-to/three-machines.md on this machine: the page's files, commands and real programs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _FIRST_LINE = re.compile(r"# ([ab, ]+?)(?:: (\S+?)(, continued)?)?\n")
 
 
 class ThreeMachines:
-    """The machines a and b, each with a root folder, and what is before and behind them.
+    """The machines a, b and c, each with a root folder, and the proxy, database and bucket that they use.
 
-    `follow` does what a section of the page says. ``services`` and ``daemons`` have the running processes by machine,
-    ``hosts`` the hosts of a network, if there is one; else all addresses are of this machine.
+    `follow` performs a section of the page. ``services`` and ``daemons``: the running processes by machine. ``hosts``: the
+    hosts of a network by machine; without a network, all addresses are of this machine.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ThreeMachines:
         self.hosts: dict[str, Host] = {machine: network.host() for machine in "abc"} if network else {}
         self.addresses = {"c": "127.0.0.1", **HOSTS} | {name: host.address for name, host in self.hosts.items()}
         self.variables: dict[str, dict[str, str]] = defaultdict(dict)
-        """Further variables of the programs of a machine."""
+        """Further environment variables for the programs of a machine."""
         self._stack = stack
         self.services: dict[str, WorkspaceService] = {}
         self.daemons: dict[str, Daemon] = {}
@@ -79,7 +79,7 @@ class ThreeMachines:
         (folder / "srv" / "ingestd").mkdir(parents=True)
 
     def root(self, machine: str) -> Path:
-        """Return the folder that is the root folder of a machine."""
+        """Return the folder that represents the root folder of a machine."""
         return self.folder / machine
 
     def section(self, number: int) -> str:
@@ -89,7 +89,7 @@ class ThreeMachines:
         return found[0]
 
     def start_database_standby(self) -> None:
-        """Run the console commands of section 1: make the standby and start it."""
+        """Do what the console commands of section 1 do: create the standby and start it."""
         machine = "b" if self.primary_machine() == "a" else "a"
         self.standby = self._stack.enter_context(
             self.primary.standby(self.hosts.get(machine), self._database_ports[machine], self._database_megabytes)
@@ -100,7 +100,7 @@ class ThreeMachines:
         return next(machine for machine, port in self._database_ports.items() if port == self.primary.port)
 
     def make_synchronous(self) -> None:
-        """Run the second SQL of section 1 on the primary."""
+        """Run the second SQL block of section 1 on the primary."""
         self.run_sql(blocks(self.section(1), "sql")[1])
         with self.primary.connect() as connection:
             states = "SELECT sync_state FROM pg_stat_replication"
@@ -112,13 +112,13 @@ class ThreeMachines:
                 connection.execute(statement.strip().encode())
 
     def promote(self) -> None:
-        """Promote the standby; the former primary has been stopped or is cut off."""
+        """Promote the standby. The former primary must be stopped or unreachable."""
         assert self.standby
         self.standby.run("pg_ctl", "-w", "promote")
         self.primary, self.standby = self.standby, None
 
     def follow(self, number: int, **changes: str) -> None:
-        """Save the files and run the commands of a section, in its order. ``changes``: lines that a reader fills in."""
+        """Save the files and run the commands of a section, in order. ``changes``: values that a reader fills in, by line."""
         for language, text in re.findall(
             r"^```(ini|yaml|sh)\n(.*?)^```$", self.section(number), re.DOTALL | re.MULTILINE
         ):
@@ -137,7 +137,7 @@ class ThreeMachines:
                     file.write(body)
 
     def copy_from_a(self, *names: str, to: str = "b") -> None:
-        """Copy folders to another machine, as the page says. A path of machine a in a file becomes one of the other."""
+        """Copy folders of a to another machine, as the page says. Paths of a in the files become paths of that machine."""
         for name in names:
             for file in (self.root("a") / name).rglob("*"):
                 target = self.root(to) / file.relative_to(self.root("a"))
@@ -146,7 +146,7 @@ class ThreeMachines:
                     target.write_text(file.read_text().replace(str(self.root("a")), str(self.root(to))))
 
     def here(self, machine: str, text: str) -> str:
-        """Replace the addresses and paths of the page by those of this machine."""
+        """Replace the addresses and paths of the page by those of the test."""
         for shown, used in (
             ("10.0.0.11:5432", self._database("a")),
             ("10.0.0.12:5432", self._database("b")),
@@ -155,7 +155,7 @@ class ThreeMachines:
             ("10.0.0.12", self.addresses["b"]),
             ("https://s3.example.org", self.gate.endpoint),
             ("https://data.example.org", self.proxy.url),
-            (" -o workspaced", ""),  # the account
+            (" -o workspaced", ""),  # an account that this machine does not have
         ):
             text = text.replace(shown, used)
         text = re.sub(r"(?<![\w/.])/srv/", f"{self.folder}/srv/", text)
@@ -166,7 +166,7 @@ class ThreeMachines:
         return f"{address}:{self._database_ports[machine]}"
 
     def _run_commands(self, machine: str, commands: str) -> None:
-        """Run commands in one shell, in which ``systemctl`` asks this process."""
+        """Run commands in one shell. In this shell, ``systemctl`` is a function that calls this process."""
         asked, ask = os.pipe()
         responded, response = os.pipe()
         variables = environment(self.root(machine), PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -177,7 +177,7 @@ class ThreeMachines:
             os.fdopen(response, "w") as done,
             subprocess.Popen(
                 ["/bin/bash", "-euo", "pipefail", "-c", shim + commands],
-                cwd=self.root(machine) / "etc" / "ingestd",  # ingestd reads ingestd.yaml in it
+                cwd=self.root(machine) / "etc" / "ingestd",  # the folder with ingestd.yaml
                 env=variables,
                 stdout=log,
                 stderr=log,
@@ -198,7 +198,7 @@ class ThreeMachines:
         assert shell.returncode == 0, (self.folder / "commands.log").read_text()
 
     def start(self, unit: str, machine: str, *, wait: bool = True) -> None:
-        """Start a program with the variables of its unit, and wait until it is ready, or a standby."""
+        """Start a program with the variables of its unit. ``wait``: until it is ready or waits as a standby."""
         root = self.root(machine)
         override = root / "etc" / "systemd" / "system" / f"{unit}.service.d" / "override.conf"
         unit_lines = override.read_text().splitlines() if override.exists() else []
@@ -234,7 +234,7 @@ class ThreeMachines:
             assert daemon.process.poll() is None, "\n".join(daemon.lines)
 
     def stop(self, unit: str, machine: str, number: int = signal.SIGTERM) -> None:
-        """Stop a program, if it runs."""
+        """Stop a program if it is running."""
         if unit == "workspaced" and (service := self.services.pop(machine, None)):
             service.process.send_signal(number)
             service.process.wait(DEADLINE_SECONDS)
@@ -246,13 +246,13 @@ class ThreeMachines:
                 log.writelines(f"{line}\n" for line in daemon.lines)
 
     def role(self, machine: str) -> str:
-        """Return what `ingestd standby status` says of a machine: active or standby."""
+        """Return the role of a machine by `ingestd standby status`: active or standby."""
         etc = self.root(machine) / "etc" / "ingestd"
         done = here(etc, "standby", "status", "--json", CREDENTIALS_DIRECTORY=str(etc))
         return str(json.loads(done.stdout)["standby"]["role"])
 
     def active(self) -> str | None:
-        """Return the machine with the daemon that delivers; None while none does."""
+        """Return the machine of the daemon that delivers; None while no daemon delivers."""
         taken = [(_epoch(one), machine) for machine, one in self.daemons.items() if _is_active(one)]
         return max(taken)[1] if taken else None
 
@@ -272,7 +272,7 @@ class ThreeMachines:
 
 @contextmanager
 def three_machines(folder: Path) -> Iterator[ThreeMachines]:
-    """Prepare the machines: a PostgreSQL server, a bucket, HAProxy, and nothing that the page has not done."""
+    """Prepare the machines with a PostgreSQL server, a bucket and HAProxy, and without anything that the page does."""
     with ExitStack() as stack:
         yield ThreeMachines(folder, stack)
 
@@ -293,9 +293,9 @@ def begin_with_one_machine(machines: ThreeMachines) -> None:
 
 
 def walk(machines: ThreeMachines, variables: str) -> Iterator[int]:
-    """Follow the page from one machine to its end. Yield the number of each section when it is done, 0 before the first.
+    """Follow the page from one machine to its end. Yield 0, then the number of each section when it is done.
 
-    ``variables``: lines that are added to those of the service.
+    ``variables``: lines that are added to the environment file of the service.
     """
     begin_with_one_machine(machines)
     yield 0
@@ -323,7 +323,7 @@ def _is_active(daemon: Daemon) -> bool:
 
 
 def _epoch(daemon: Daemon) -> int:
-    """Return the epoch of the last lease that a daemon has taken; 0 if it has none."""
+    """Return the epoch of the last lease that a daemon has taken; 0 if it has taken no lease."""
     return max((one["epoch"] for one in daemon.events if one.get("event") == "lease_taken"), default=0)
 
 

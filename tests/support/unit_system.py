@@ -23,7 +23,7 @@ _PROGRAM = "#!{python} -P\nimport sys\n\nfrom {name}.cli import main\n\nsys.exit
 
 
 class UnitSystem:
-    """The system, and what tests do in it: configurations, requests to the service, dropped files."""
+    """A booted system, and the operations of tests: write configurations, send requests to the service, drop files."""
 
     def __init__(self, system: BootedSystem, root: Path) -> None:
         self.system = system
@@ -32,8 +32,8 @@ class UnitSystem:
         self.workspace = ""
 
     def install(self) -> None:
-        """Install the units, run the commands that `install-units` prints, and start the service with a key and a workspace."""
-        self.system.run("ldconfig")  # Python may be built for another folder of its library
+        """Install the units, run the commands that `install-units` prints, start the service, and create key and workspace."""
+        self.system.run("ldconfig")  # Python may be built for another library folder
         lines = self.system.run("/opt/ingestd/bin/ingestd", "install-units").stdout.splitlines()
         *prepared, last = (line.strip() for line in lines[lines.index("Next:") + 1 :])
         for command in prepared:
@@ -49,7 +49,7 @@ class UnitSystem:
     def write(
         self, path: str, text: str | bytes, *, mode: int = 0o644, owner: str = "root", group: str = "root"
     ) -> None:
-        """Write a file of the system under another name, then rename it: as exporters should."""
+        """Write a file of the system under another name, then rename it, as exporters should."""
         target = self.root / path.lstrip("/")
         temporary = target.parent.parent / f".{target.name}.part"
         temporary.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -58,7 +58,7 @@ class UnitSystem:
         temporary.rename(target)
 
     def configure(self, name: str, sink: str, *, folder: str, template: str = "{part}.mass") -> None:
-        """Write a configuration with one pipeline from a folder into a sink; the folder is created."""
+        """Write a configuration with one pipeline from a folder into a sink. Create the folder if it does not exist."""
         inside = self.root / folder.lstrip("/")
         if not inside.exists():
             inside.mkdir()
@@ -78,7 +78,7 @@ class UnitSystem:
         self.write(f"/etc/ingestd/{name}.yaml", json.dumps(settings), mode=0o640, group="ingestd")  # JSON is YAML
 
     def instance(self, name: str, **settings: str) -> str:
-        """Return a new unit of the template with a configuration and a folder in /srv/ingestd, and with settings in a drop-in."""
+        """Create an instance of the template unit, with configuration and folder; return its name. ``settings``: a drop-in."""
         unit = f"ingestd@{name}.service"
         self.write(f"/etc/ingestd/{name}.api_key", self._key, mode=0o600)
         self.configure(name, name, folder=f"/srv/ingestd/{name}")
@@ -94,7 +94,7 @@ class UnitSystem:
         self.write(path, content, owner="ingestd", group="ingestd")
 
     def request(self, path: str, body: object = None) -> Any:
-        """Return the response of the service to a request from inside."""
+        """Send a request to the service from inside the system; return the response."""
         return self._curl(path) if body is None else self._curl(path, "--json", "@-", given=json.dumps(body))
 
     def upload(self, name: str, content: str) -> str:
@@ -103,7 +103,7 @@ class UnitSystem:
         return str(self._curl(path, "--data-binary", "@-", given=content)["id"])
 
     def conversion(self, file: str) -> str:
-        """Return the state of the conversion of a file, when it has ended."""
+        """Wait until the conversion of a file has ended; return its state."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while time.monotonic() < deadline:
             state = str(self.request(f"/v1/cloud-storage/{file}")["conversion"]["state"])
@@ -116,7 +116,7 @@ class UnitSystem:
         return json.loads(self.system.run(*words, given=given).stdout)
 
     def value(self, sink: str, key: str) -> str:
-        """Return the value of an entry in the sink with a label."""
+        """Return the value of an entry in the sink with the label ``sink``."""
         base = f"/v1/workspace/{self.workspace}/data-sink"
         (found,) = (one["visibleId"] for one in self.request(base) if one["label"] == sink)
         return str(self.request(f"{base}/{found}/{key}")["value"])
@@ -134,9 +134,9 @@ class UnitSystem:
 
 @contextlib.contextmanager
 def unit_system(root: Path) -> Iterator[UnitSystem]:
-    """Boot the machine's own systemd in a new root folder with the programs of this checkout. Skips if that is impossible.
+    """Boot this machine's systemd in a new root folder with the programs of this checkout. Skip the test if that is impossible.
 
-    INGESTD_UNIT_ROOT names another root folder, with a systemd of its own and the programs in /opt/ingestd: `make systemd-test`.
+    INGESTD_UNIT_ROOT names another root folder, with its own systemd and the programs in /opt/ingestd: `make systemd-test`.
     """
     reason = missing_requirement()
     if reason is not None:
@@ -164,7 +164,7 @@ def _own_system(root: Path) -> contextlib.AbstractContextManager[BootedSystem]:
 
 
 def _programs(root: Path) -> Iterator[tuple[Path, str]]:
-    """Write an environment of the running Python into /opt/ingestd; yield what must be mounted there."""
+    """Write an environment of the running Python into /opt/ingestd; yield the paths that must be mounted, and where."""
     home = root / "opt/ingestd"
     base, version = Path(sys.base_prefix).resolve(), f"python{sys.version_info.major}.{sys.version_info.minor}"
     if base.is_relative_to("/usr"):

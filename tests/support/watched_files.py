@@ -1,4 +1,4 @@
-"""Folders that tests write, with a clock that they set, and connectors that read them."""
+"""Folders into which tests write, with a clock that tests set, and connectors that read these folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ingestd.sdk.testing import acknowledgement
 
 
 class Drop:
-    """A folder ``drop`` and connectors that read it, one for each simulated restart."""
+    """A folder ``drop``, and connectors that read it: a new connector for each simulated restart."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -51,7 +51,7 @@ def acknowledge(connector: DirectoryConnector, name: str, cursor: Cursor) -> Non
 
 
 class Bench:
-    """A folder ``bench`` and connectors that read it, one for each simulated restart. ``reported``: sentences for operators."""
+    """A folder ``bench``, and connectors that read it: a new one for each restart. ``reported``: sentences for operators."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -73,7 +73,7 @@ class Bench:
 
 
 class Reading:
-    """The records of one log; the cursor is stored between readings as in the daemon's state."""
+    """The records of a log. Between readings, the cursor is stored as JSON, as in the state file."""
 
     def __init__(self, name: str = "run.csv") -> None:
         self.name = name
@@ -81,7 +81,7 @@ class Reading:
         self.batches: list[Batch] = []
 
     def look(self, connector: LogConnector) -> list[tuple[Any, ...]]:
-        """Return the new records: position and fields of each."""
+        """Read the log; return position and fields of each new record."""
         connector.partitions()
         batches = list(connector.read(Partition(name=self.name, snapshot=False), self.cursor))
         self.batches += batches
@@ -99,7 +99,7 @@ class Reading:
 
 
 class Share:
-    """A folder ``share`` and connectors that read a file in it, one for each simulated restart."""
+    """A folder ``share``, and connectors that read a file in it: a new connector for each simulated restart."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -113,7 +113,7 @@ class Share:
         return FileConnector(settings, SourceContext(pipeline="test", base=self.base, now=lambda: self.now))
 
     def save(self, rows: list[list[Any]], path: Path | None = None) -> Path:
-        """Save as an office program does: write a temporary file, then rename it; set the clock's time."""
+        """Save a workbook as an office program does: write a temporary file, then rename it. Its time is ``now``."""
         target, waiting = path or self.book, self.folder / "6A3F2100"
         book = Workbook()
         assert book.active is not None

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server on loopback with scripted responses that records its requests."""
+"""A webhook receiver: a real HTTP server on loopback that sends scripted responses and records requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StubResponse:
-    """A response that is sent when the gate is open."""
+    """A response. If it has a ``gate``, it is sent when this event is set."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
-    """Sends the responses in order and repeats the last one."""
+    """Sends the responses in order, and repeats the last response."""
 
     def __init__(self, *responses: StubResponse | int, port: int = 0) -> None:
         self._responses = [

@@ -1,7 +1,7 @@
 """Counts the work of a program instead of its time: SQLite VM steps, statements, instructions, bytes written, requests.
 
-A `Work` collects counts by name. `counting(work)` makes a connection factory for SQLite, `CountingTransport` is between an
-HTTP client and its transport, `bytes_written` asks the kernel. `Growth` compares the counts of a case at two sizes:
+A `Work` collects counts by name. `counting(work)` makes a connection factory for SQLite. `CountingTransport` counts between an
+HTTP client and its transport. `bytes_written` reads a count of the kernel. `Growth` compares the counts of a case at two sizes:
 
     growth = Growth()
     for rows in (1_000, 4_000):
@@ -30,16 +30,16 @@ import httpx
 import pytest
 
 RATIO = 4.6
-"""The largest permitted growth of work when a case becomes four times as large: linear, and a logarithm for trees."""
+"""The maximum growth of work if a case becomes four times as large. It permits linear growth with a logarithm for trees."""
 
 PEAK_RATIO = 1.5
-"""The largest permitted growth of a peak: it is bounded, and deeper trees cost a little more."""
+"""The maximum growth of a peak. Peaks are bounded, but deeper trees cost a little more."""
 
 STEPS_COUNTED = "sqlite steps"
 LONGEST_WRITE = "sqlite steps of one transaction"
 
 STEPS = 20
-"""VM steps between two calls of SQLite's progress handler, which is the precision of the count in one statement."""
+"""VM steps between two calls of SQLite's progress handler. This is the precision of the count of a statement."""
 
 
 class Work:
@@ -63,7 +63,7 @@ class Work:
             return dict(self._counts)
 
     def peak(self, name: str, value: int) -> None:
-        """Keep the largest value of a name."""
+        """Record a value; the largest value of each name is kept."""
         if self._counting:
             with self._lock:
                 self._peaks[name] = max(value, self._peaks.get(name, 0))
@@ -87,7 +87,7 @@ class Work:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count inside the block, which is inside one that is uncounted."""
+        """Count inside the block, also within an `uncounted` block."""
         with self._set(counting=True):
             yield
 
@@ -101,9 +101,9 @@ class Work:
 
 
 class CountingConnection(sqlite3.Connection):
-    """Counts the cost of its statements: ``sqlite steps`` and ``sqlite statements``. Made by `counting`.
+    """Counts the cost of its statements: ``sqlite steps`` and ``sqlite statements``. `counting` makes the class.
 
-    The steps of the longest write transaction are a peak: other writers wait for it.
+    The steps of the longest write transaction are a peak, because other writers wait for it.
     """
 
     work: Work
@@ -116,7 +116,7 @@ class CountingConnection(sqlite3.Connection):
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
         self.work.add("sqlite statements")
-        # No test needs durability here, and the cost of a commit is counted in bytes.
+        # These tests need no durability, and the cost of a commit is counted in bytes.
         cursor = super().execute(sql.replace("synchronous = FULL", "synchronous = OFF"), *parameters)
         if sql == "BEGIN IMMEDIATE":
             self._began = self._steps
@@ -146,7 +146,7 @@ def counting(work: Work) -> type[CountingConnection]:
 
 @contextmanager
 def counting_connections(work: Work | None = None) -> Iterator[Work]:
-    """Count the work of every SQLite connection that is opened within the block by any caller."""
+    """Count the work of all SQLite connections that are opened within the block, by any caller."""
     work = work or Work()
     opened, factory = sqlite3.connect, counting(work)
 
@@ -161,7 +161,7 @@ def counting_connections(work: Work | None = None) -> Iterator[Work]:
 
 @contextmanager
 def counting_instructions(work: Work) -> Iterator[None]:
-    """Count the byte-code instructions of this thread within the block, and of the threads that begin in it."""
+    """Count the byte-code instructions within the block, of this thread and of the threads that begin in the block."""
     executed = count()
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
@@ -183,7 +183,7 @@ def counting_instructions(work: Work) -> Iterator[None]:
 
 @dataclass(slots=True)
 class CountingTransport(httpx.AsyncBaseTransport):
-    """Counts ``requests``, ``bytes sent`` and ``bytes received`` before it passes requests to ``inner``."""
+    """Passes requests to ``inner``; counts ``requests``, ``bytes sent`` and ``bytes received``."""
 
     inner: httpx.AsyncBaseTransport
     work: Work
@@ -210,7 +210,7 @@ def bytes_written() -> int:
 
 @dataclass(slots=True)
 class Growth:
-    """The work of one case at two sizes; the second is four times the first."""
+    """The work of a case at two sizes. The second size is four times the first."""
 
     _found: dict[int, Work] = field(default_factory=dict)
 
@@ -222,19 +222,19 @@ class Growth:
         self._found[size] = work
 
     def check(self) -> None:
-        """Compare every count.
+        """Compare all counts.
 
         Raises:
-            AssertionError: a count grew by more than `RATIO`; the message names it with both numbers.
+            AssertionError: a count grew by more than `RATIO`; the message has its name and both values.
         """
         small, large = self._sizes()
         self._compare(self._found[small].counts(), self._found[large].counts(), RATIO)
 
     def check_peaks(self) -> None:
-        """Compare every peak.
+        """Compare all peaks.
 
         Raises:
-            AssertionError: a peak grew by more than `PEAK_RATIO`; the message names it with both numbers.
+            AssertionError: a peak grew by more than `PEAK_RATIO`; the message has its name and both values.
         """
         small, large = self._sizes()
         self._compare(self._found[small].peaks(), self._found[large].peaks(), PEAK_RATIO)

@@ -1,4 +1,4 @@
-"""Workbooks: xlsx by openpyxl; byte by byte xls (BIFF8 in a compound file), xlsb and ods, as other programs write them."""
+"""Workbooks: xlsx by openpyxl; xls (BIFF8 in a compound file), xlsb and ods without a library, as other programs write them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import openpyxl
 from tests.support.convertible_files import zipped
 
 Error: TypeAlias = bytes
-"""A cell with an error, as its one-byte code."""
+"""The one-byte code of an error in a cell."""
 XlsCell: TypeAlias = str | float | Error | tuple[float, str] | None
-"""A number with a format."""
+"""The content of a cell. The tuple is a number with its format; None: no cell."""
 
 _SECTOR = 512
 _FREE, _END, _FAT = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
@@ -26,7 +26,7 @@ def xlsx(
     epoch: Any = None,
     change: Callable[[Any], object] = lambda _: None,
 ) -> bytes:
-    """Return a workbook with these rows. ``formats``: number formats by cell. ``change``: a call with the sheet."""
+    """Return a workbook with these rows. ``formats``: number formats by cell; ``change``: is called with the sheet."""
     book, out = openpyxl.Workbook(), io.BytesIO()
     if epoch is not None:
         book.epoch = epoch
@@ -75,9 +75,9 @@ def ods_cell(text: str, about: str = 'office:value-type="string"') -> str:
 
 
 def compound_file(streams: Mapping[str, bytes]) -> bytes:
-    """Return a compound file (MS-CFB) of streams, each padded to the size from which it has its own sectors."""
+    """Return a compound file (MS-CFB) of streams. Each stream is padded to 4,096 bytes, so that it has its own sectors."""
     padded = {name: data.ljust(max(4096, len(data) + -len(data) % _SECTOR), b"\0") for name, data in streams.items()}
-    fat = [_FAT, _END]  # the sectors of this table and of the directory
+    fat = [_FAT, _END]  # the sector of this table, and the sector of the directory
     entries = [_directory_entry("Root Entry", 5, 1 if padded else _FREE, _END, 0)]
     for number, (name, data) in enumerate(padded.items(), start=1):
         count, first = len(data) // _SECTOR, len(fat)
@@ -103,7 +103,7 @@ def _directory_entry(name: str, kind: int, child: int, start: int, size: int, *,
 
 
 def xls(rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S", others: Mapping[str, bytes] | None = None) -> bytes:
-    """Return a workbook of Excel 97 to 2003; ``others`` are further streams, such as the theme that Excel 2007 adds."""
+    """Return a workbook of Excel 97 to 2003. ``others``: further streams, such as the theme that Excel 2007 adds."""
     return compound_file({"Workbook": _biff(rows, sheet), **(others or {})})
 
 

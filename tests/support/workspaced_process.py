@@ -27,27 +27,27 @@ PATH = os.pathsep.join([str(ABSENT.with_name("absent_service")), str(ABSENT), os
 
 
 def workspaced(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end in this process; ``serve`` must be one that refuses to start, else `WorkspaceService`."""
+    """Run a command in this process until it ends. Use ``serve`` only if it refuses to start; else use `WorkspaceService`."""
     with restored_logs():
         done = CliRunner().invoke(main, words, env=environment, catch_exceptions=False)
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
-    """Return a new key, created by the command line."""
+    """Create a key by the command line, and return it."""
     made = workspaced("keys", "create", name, "--role", role, "--data", str(data))
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
 
 
 def free_port() -> int:
-    """Return a port that is free now, for a listener that the service does not announce."""
+    """Return a port that is currently free, for a listener with a port that the service does not print."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         return int(listener.getsockname()[1])
 
 
 class WorkspaceService(AbstractContextManager["WorkspaceService"]):
-    """``workspaced serve`` on a free port, without a limit of rate; killed when the block ends if it still runs."""
+    """``workspaced serve`` on a free port, without a rate limit. When the block ends, it is killed if it is still running."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
         open_files: tuple[int, int] | None = None,
         host: Host | None = None,
     ) -> None:
-        """``open_files``: the soft and hard limit of file descriptors. ``host``: where it runs; None: this machine."""
-        # After a restart the service reuses its port: a next one might be in use by another program.
+        """``open_files``: the soft and hard limit of file descriptors. ``host``: the host of the process; None: this machine."""
+        # ``more`` can set the ports, such as the previous port after a restart.
         ports = ("--port", "0", "--admin-port", "0")
         words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), *ports, *more)
         self._log = (data.parent / f"{data.name}.{time.monotonic_ns()}.log").open("w+")
@@ -85,11 +85,11 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Return the events of all complete lines; a thread of the service writes them, so the last ones may be late."""
+        """Return the events of all complete lines. A thread of the service writes them, so the last events may be missing."""
         return [json.loads(line) for line in self.log.rpartition("\n")[0].splitlines()]
 
     def wait_for_event(self, **fields: object) -> dict[str, Any]:
-        """Return the first event with these fields; fail if it does not arrive in time."""
+        """Wait for the first event with these fields, and return it. Fail after `DEADLINE_SECONDS`."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while time.monotonic() < deadline:
             for event in self.events:

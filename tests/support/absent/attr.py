@@ -1,3 +1,3 @@
-"""Installed for tests only: rich imports it if it can, which takes a twentieth of a start."""
+"""Hides the package attr, which only tests need. rich would import it, which takes a twentieth of the start-up time."""
 
 raise ImportError

@@ -1,3 +1,3 @@
-"""Installed for the tests of browsers only: httpcore imports it if it can, which takes a tenth of a start."""
+"""Hides the package trio, which only browser tests need. httpcore would import it, a tenth of the start-up time."""
 
 raise ImportError

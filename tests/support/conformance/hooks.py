@@ -1,4 +1,4 @@
-"""Hooks of schemathesis for rules of valid requests that a schema cannot express; loaded by path."""
+"""Hooks of schemathesis for rules of valid requests that a schema cannot express. Schemathesis loads this file by its path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Case: TypeAlias = schemathesis.Case[Any]
 
 _OWN_KEY = os.environ["WORKSPACED_TEST_KEY"].split("_")[1]
 _WORLD: dict[str, str] = json.loads(os.environ["WORKSPACED_TEST_WORLD"])
-"""Ids of existing resources, by path parameter or, for the plain `id`, by the beginning of the path."""
+"""Ids of existing resources by path parameter. For the parameter `id`, they are by the beginning of the path."""
 
 _NUMBERS = count(1)
 _WRITER = re.compile(r"[\w.-]+;\d+;\d+", re.ASCII)
@@ -34,7 +34,7 @@ def before_call(context: schemathesis.HookContext, case: Case, kwargs: dict[str,
     if case.meta is None or not case.meta.generation.mode.is_positive:
         _without_partial(case)
         return
-    # A cursor is valid only if it is from a Link header of the same list, which no schema can express.
+    # A cursor is valid only if a Link header of the same list contained it, which no schema can express.
     case.query = {name: value for name, value in (case.query or {}).items() if name != "cursor"}
     if case.meta.phase.name is not TestPhase.STATEFUL and case.method != "DELETE" and next(_NUMBERS) % 3:
         _reach(case)
@@ -42,13 +42,13 @@ def before_call(context: schemathesis.HookContext, case: Case, kwargs: dict[str,
 
 
 def _without_partial(case: Case) -> None:
-    """A mass update with partial=true accepts a body with invalid items, and reports each."""
+    """Remove partial=true from mass updates: with it, the service accepts a body with invalid items and reports each item."""
     if case.path.endswith("/mass") and str((case.query or {}).get("partial", "")).lower() == "true":
         case.query = {name: value for name, value in case.query.items() if name != "partial"}
 
 
 def _reach(case: Case) -> None:
-    """Use existing ids in the path: most generated ids do not exist, so only 404 would be tested."""
+    """Use existing ids in the path. Most generated ids do not exist, so only 404 would be tested."""
     plain = next((known for begin, known in _WORLD.items() if begin[0] == "/" and case.path.startswith(begin)), None)
     known = {**_WORLD, **({"id": plain} if plain else {})}
     case.path_parameters = {name: known.get(name, value) for name, value in (case.path_parameters or {}).items()}
@@ -58,13 +58,13 @@ def _reach(case: Case) -> None:
 
 
 def _agree(case: Case, path: dict[str, Any]) -> None:
-    """Make dependent parts match: body and path, versions, the keys of entries."""
+    """Make dependent parts of a request match: body and path, versions, and keys of entries."""
     headers = case.headers
     if headers.get("If-Match") and next(_NUMBERS) % 4:
-        headers["If-Match"] = "*"  # a version other than the stored one is always 412
+        headers["If-Match"] = "*"  # a generated version never matches, so the response would always be 412
     elif "If-Match" in headers:
         del headers["If-Match"]
-    # The base of the positive cases of phase coverage (schemathesis 4.32) has "0" here, against the pattern.
+    # In the phase "coverage", schemathesis 4.32 bases its positive cases on "0", which does not match the pattern.
     if "X-Writer" in headers and not _WRITER.fullmatch(headers["X-Writer"]):
         headers["X-Writer"] = "daemon-7;1;42"
     body = case.body
@@ -79,13 +79,13 @@ def _agree(case: Case, path: dict[str, Any]) -> None:
 
 
 def _entries(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the entries of a new sink different keys."""
+    """Return the entries of a new sink, or an empty list."""
     found = body.get("entries")
     return found if isinstance(found, list) and "label" in body else []
 
 
 def _repeat_only_what_is_equal(case: Case, path: dict[str, Any]) -> None:
-    """Derive the Idempotency-Key from the content; else nearly every POST would be rejected for a reused key."""
+    """Derive the Idempotency-Key from the content. Otherwise nearly each POST would be rejected because of a reused key."""
     if _SOUND.fullmatch(str(case.headers.get("Idempotency-Key", ""))):
         content = json.dumps([case.path, path, case.query, case.body], default=str)
         case.headers["Idempotency-Key"] = hashlib.sha256(content.encode()).hexdigest()

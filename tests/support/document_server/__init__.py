@@ -1,7 +1,7 @@
 """A workspace service that implements only the interface document, for tests.
 
-No bulk, no announced limits, no problem bodies, no idempotency keys, no conditional requests. If the document leaves a choice
-open, the server makes the most difficult choice for a client, or has a switch.
+It has no bulk, no announced limits, no problem bodies, no idempotency keys and no conditional requests. If the document permits
+a choice, the server does what is most difficult for a client, or has a switch.
 """
 
 from tests.support.document_server.faults import Delay, DropAfter, DropBefore, Fault, Garbage, Refuse, Truncate

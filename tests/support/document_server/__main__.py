@@ -1,7 +1,7 @@
-"""The server as a process: ``python -m tests.support.document_server --port 0 --data service.ndjson``.
+"""The document server as a process: ``python -m tests.support.document_server --port 0 --data service.ndjson``.
 
-Prints one line, ``listening on http://127.0.0.1:PORT``, when it accepts connections. Runs until SIGTERM or SIGINT; may be
-killed.
+It prints the line ``listening on http://127.0.0.1:PORT`` when it accepts connections, and runs until SIGTERM or SIGINT. It may
+be killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     with DocumentServer(store, api_key=options.api_key, port=options.port) as server:
-        print(f"listening on {server.url}", flush=True)  # noqa: T201 - its reader waits for this line
+        print(f"listening on {server.url}", flush=True)  # noqa: T201 - the parent process waits for this line
         ended.wait()
 
 

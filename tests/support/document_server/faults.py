@@ -1,4 +1,4 @@
-"""Faults that a test can inject instead of a response that conforms to the document."""
+"""Faults that a test can inject instead of a correct response."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class DropAfter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """Apply the request and respond this number of seconds later, or when the server stops."""
+    """Apply the request, and respond after ``seconds``, or when the server stops."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Garbage:
-    """Apply nothing and respond with a body that a proxy might send."""
+    """Respond with a body that a proxy might send, and apply nothing."""
 
     status: int = 200
     body: bytes = b"<html><body>Please sign in</body></html>"

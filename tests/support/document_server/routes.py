@@ -1,4 +1,4 @@
-"""Maps a method and a path to a rule of the store, by the tables of the document."""
+"""The routes of the document: method and path to a method of the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METHODS = {"GET", "POST", "PATCH", "DELETE"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request below ``/v1/workspace/{workspace}/data-sink``; ``rest`` has the decoded segments after that."""
+    """A request below ``/v1/workspace/{workspace}/data-sink``. ``rest``: the decoded path segments below this path."""
 
     workspace: str
     rest: tuple[str, ...]
@@ -29,7 +29,7 @@ class Call:
 
 
 def respond(store: Store, method: str, target: str, headers: Mapping[str, str], body: object) -> tuple[int, Any]:
-    """Return status and body; None is no content. ``headers`` has lower-case names.
+    """Return status and body (None: no content) of a response. ``headers`` has lower-case names.
 
     Raises:
         Refusal: The request is rejected.

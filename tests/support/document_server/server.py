@@ -1,4 +1,4 @@
-"""The store behind real HTTP on a loopback port; records every request and injects faults on demand."""
+"""The document's service: a store behind real HTTP on a loopback port. It records all requests, and injects faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.document_server.store import Refusal, Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it arrived: the path unchanged, header names in lower case."""
+    """A request as it arrived. The path is unchanged; header names are in lower case."""
 
     method: str
     path: str
@@ -117,9 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class DocumentServer:
-    """A context manager; `url` is its address. ``fault_of`` chooses a fault for each request after the queued faults.
+    """A server and context manager. When no queued fault applies, ``fault_of`` chooses the fault of a request.
 
-    Any thread may call everything except `start` and `stop` while the server runs.
+    While the server runs, any thread may call all methods except `start` and `stop`.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class DocumentServer:
         self.store = store or Store()
         self.api_key = api_key
         self.headers: dict[str, str] = {}
-        """Headers that a response to each request has in addition."""
+        """Additional headers of all responses without a fault."""
         self.requests: list[Request] = []
         self._accepted: list[Request] = []
         self.fault_of = fault_of
@@ -165,7 +165,7 @@ class DocumentServer:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
-                # The client has closed it first.
+                # The client has closed the connection first.
                 continue
         self._http.server_close()
         self._thread.join()
@@ -193,17 +193,17 @@ class DocumentServer:
             self._queued.extend((fault, when) for fault in queued)
 
     def stop_reading_writes(self) -> None:
-        """From now on do not read requests that change something; the receive buffers of the system are small."""
+        """From now on, do not read the body of writes. New connections have small receive buffers."""
         self.unread.set()
         self._http.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
 
     def writes(self) -> list[Request]:
-        """Return the requests that change something, including incomplete ones."""
+        """Return all requests except GET, including refused requests."""
         with self._lock:
             return [request for request in self.requests if request.writes]
 
     def accepted(self) -> list[Request]:
-        """Return the requests that have changed something: a rejected create has not."""
+        """Return the requests except GET that were applied; a refused request was not."""
         with self._lock:
             return list(self._accepted)
 
@@ -213,7 +213,7 @@ class DocumentServer:
             self._accepted.clear()
 
     def values(self, label: str) -> dict[str, tuple[str | None, str]]:
-        """Return what the only sink with this label holds."""
+        """Return (value, data type) by key of the only sink with this label."""
         with self._lock:
             (sink,) = self.store.by_label(label)
             return self.store.values(sink)

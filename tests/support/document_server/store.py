@@ -1,7 +1,7 @@
-"""The records of the document and their rules; durable after each write if a file is given.
+"""The records of the document and their rules. If there is a file, each write is durable.
 
-The file is a log with one JSON line for each write, flushed to the disk before the response. A line that a kill cut off belongs
-to a write without a response, so it is ignored when the log is read again.
+The file is a log with one JSON line for each write, flushed to the disk before the response. An incomplete last line belongs to
+a write that a kill interrupted before its response, so it is ignored when the log is read again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _required_text(body: Mapping[str, Any], name: str) -> str:
 
 
 class Store:
-    """Workspaces and sinks. ``mass_creates``: a mass-update creates an unknown key; else it responds 404."""
+    """Workspaces and sinks. ``mass_creates``: a mass update with an unknown key creates an entry; else it responds 404."""
 
     def __init__(self, *, mass_creates: bool = False, file: Path | None = None) -> None:
         self.mass_creates = mass_creates
@@ -77,7 +77,7 @@ class Store:
             self._log.close()
 
     def values(self, sink: str) -> dict[str, tuple[str | None, str]]:
-        """Return what a sink holds: value and data type by key."""
+        """Return (value, data type) by key of a sink."""
         return {key: (entry["value"], entry["dataType"]) for key, entry in self.entries[sink].items()}
 
     def by_label(self, label: str) -> list[str]:
