@@ -234,8 +234,11 @@ class HostProcess:
 
     async def _close(self) -> None:
         self.daemon = None
+        await asyncio.to_thread(self._close_mirror)
+
+    def _close_mirror(self) -> None:
         mirror, self.mirror = cast("SqliteMirror", self.mirror), None
-        await asyncio.to_thread(mirror.close)
+        mirror.close()
 
 
 async def _serve_nothing(*_: Any) -> None:

@@ -24,6 +24,7 @@ _HARMLESS = re.compile(
     re.VERBOSE,
 )
 """The permitted parts of a unit. Other numbers are refused, because pint evaluates ``9**9**9``, even from a record."""
+_SPACES_AT_SIGNS = re.compile(r"(?<!\w)\s+|\s+(?!\w)")
 _RULE = f"A unit has names with powers from -{_LARGEST_POWER} to {_LARGEST_POWER}, such as kg*m**2/s**2, and no other numbers."
 
 
@@ -87,7 +88,7 @@ def _require_short_numbers(unit: str) -> str:
     """
     from pint.util import string_preprocessor  # noqa: PLC0415 - as in _registry
 
-    rest = _HARMLESS.sub(" ", "".join(string_preprocessor(unit).split()))
+    rest = _HARMLESS.sub(" ", _SPACES_AT_SIGNS.sub("", string_preprocessor(unit)))
     if "**" in rest or any(map(str.isdigit, rest)):
         raise UnitError(f"There is no unit '{shortened(unit)}'. {_RULE}")
     return unit
