@@ -17,6 +17,8 @@ from tests.support.mapped_files import map_files
 
 QUADRATIC = 10.0
 """A quadratic reading takes 16 times as long for four times the size."""
+ATTEMPTS = 3
+"""One attempt must show linear work. Another program on the same processor may disturb an attempt."""
 SURE_SECONDS = 2.0
 """A reading that takes less is no danger, and too short to be compared."""
 
@@ -41,11 +43,13 @@ CASES: dict[str, tuple[str, str, Callable[[int], str]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_header_of_four_times_the_size_takes_about_four_times_as_long(tmp_path: Path, case: str) -> None:
+    pairs = ((_seconds(tmp_path, case, 10_000), _seconds(tmp_path, case, 40_000)) for _ in range(ATTEMPTS))
+    assert any(large < max(SURE_SECONDS, QUADRATIC * small) for small, large in pairs)
+
+
+def _seconds(folder: Path, case: str, size: int) -> float:
     name, file_format, content = CASES[case]
-    seconds = []
-    for size in (10_000, 40_000):
-        began = time.process_time()
-        with suppress(SourceBroken):
-            map_files(tmp_path, 'key: "{a}"\nvalue: "{b}"', {name: content(size)}, file_format=file_format)
-        seconds.append(time.process_time() - began)
-    assert seconds[1] < max(SURE_SECONDS, QUADRATIC * seconds[0])
+    began = time.process_time()
+    with suppress(SourceBroken):
+        map_files(folder, 'key: "{a}"\nvalue: "{b}"', {name: content(size)}, file_format=file_format)
+    return time.process_time() - began
