@@ -169,6 +169,7 @@ class Dispatch:
         streamed = StreamedBody(receive, headers, limit=operation.body_bytes) if operation.take else None
         if operation.body_bytes and streamed is None:
             body = await read_body(receive, headers, limit=operation.body_bytes)
+            principal = await self._authorized_again(operation, principal, workspace)
             require_json(headers.get("Content-Type"), body)
         call = Call(
             operation=operation.name,
@@ -191,7 +192,12 @@ class Dispatch:
         if operation.read:
             return await operation.read(call)
         if operation.take and streamed:
-            return await self._write_streamed(operation.take(call, streamed), operation, call, scope)
+
+            async def renewed() -> Call:
+                present = await self._authorized_again(operation, principal, workspace)
+                return msgspec.structs.replace(call, principal=present, now=self._now())
+
+            return await self._write_streamed(operation.take(call, streamed, renewed), operation, call, scope)
         return await self._write(operation, call, scope)
 
     async def _authorized(
@@ -210,28 +216,40 @@ class Dispatch:
             if not readable:
                 raise UnauthenticatedProblem
             return None, workspace_id
-        if "{workspace}" in operation.path:
-            if workspace_id is None:
-                raise Invalid("bad_workspace_id", "The workspace's id in the path is no UUID.")
-            allowed = principal.may(operation.scope, workspace_id)
-        else:
-            allowed = principal.may_somewhere(operation.scope) if operation.anywhere else principal.may(operation.scope)
-        if not allowed:
-            raise ForbiddenProblem
+        if "{workspace}" in operation.path and workspace_id is None:
+            raise Invalid("bad_workspace_id", "The workspace's id in the path is no UUID.")
+        _require_permission(operation, operation.scope, principal, workspace_id)
         return principal, workspace_id
+
+    async def _authorized_again(
+        self, operation: Operation, principal: Principal | None, workspace_id: str | None
+    ) -> Principal | None:
+        """Return the caller with its present permissions. Receiving a body may take hours (contract A4)."""
+        if operation.scope is None or principal is None:
+            return principal
+        present = await self._present(principal)
+        _require_permission(operation, operation.scope, present, workspace_id)
+        return present
+
+    async def _present(self, principal: Principal) -> Principal:
+        """Return the present permissions of a key. Raises UnauthenticatedProblem: the key is no longer valid."""
+        present = await self._authentication.verify_again(principal.key_id, principal.secret)
+        if present is None:
+            raise UnauthenticatedProblem
+        return present
 
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
         """Return the caller, and take a token from the caller's rate limit (contract G20).
 
-        Without a key, the limit of the caller's address applies. The caller of an internal request is known, and the request
-        may be exempt from the rate limit.
+        Without a key, the limit of the caller's address applies. An internal request may be exempt from the rate limit. Its
+        caller was verified before the page received its form, so the key is verified again.
         """
         internal = internal_caller_of(scope)
         if internal and not internal.counted:
-            return internal.principal
+            return await self._present(internal.principal)
         try:
             principal = (
-                internal.principal
+                await self._present(internal.principal)
                 if internal
                 else await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
             )
@@ -306,6 +324,16 @@ class Dispatch:
         accepts = RequestHeaders(scope).get("Accept", "")
         document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
         return problem_response(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
+
+
+def _require_permission(operation: Operation, scope: str, principal: Principal, workspace_id: str | None) -> None:
+    """Raise ForbiddenProblem unless the caller may use the operation. ``scope`` is the scope of the operation."""
+    if "{workspace}" in operation.path:
+        allowed = principal.may(scope, workspace_id)
+    else:
+        allowed = principal.may_somewhere(scope) if operation.anywhere else principal.may(scope)
+    if not allowed:
+        raise ForbiddenProblem
 
 
 def _pattern(path: str) -> tuple[str | None, ...]:

@@ -13,7 +13,7 @@ from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import stamp
 from workspaced.http.bodies import StreamedBody
 from workspaced.http.description import Parameter, RequestBody, Success, links
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation, RenewedCall, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store, upload_store
 from workspaced.resources.cloud_storage.links import PATH as LINK_PATH
@@ -91,7 +91,7 @@ class _Uploads:
         return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
 
     @asynccontextmanager
-    async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
+    async def receive(self, call: Call, body: StreamedBody, renewed: RenewedCall) -> AsyncGenerator[Work, None]:
         """Send bytes to a link.
 
         The body is the file, of any type. If it is compressed with gzip, it is stored uncompressed. No key is needed,
@@ -107,6 +107,7 @@ class _Uploads:
         await self._require_live(upload)
 
         async with self._received(body, limit=upload.expected_size) as incoming:
+            call = await renewed()
             await self._require_live(upload)  # again, because receiving the bytes may have taken hours
             kept = await self._blobs.keep(incoming)
 
@@ -150,7 +151,7 @@ class _Uploads:
         return json_response(events.read_record(tx, file), headers=(etag(file.version),))
 
     @asynccontextmanager
-    async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
+    async def upload(self, call: Call, body: StreamedBody, renewed: RenewedCall) -> AsyncGenerator[Work, None]:
         """Upload a file.
 
         Uploads a file, or another version of a file, in one request. The body is the bytes of the file, of any type. Bytes that
@@ -167,6 +168,8 @@ class _Uploads:
         await call.store.read(lambda reader: _require_possible(reader, new, limits))
 
         async with self._received(body) as incoming:
+            call = await renewed()
+            permission.require_writable(call, new.workspace_id)
             if new.sha256 not in {None, incoming.sha256}:
                 raise UnprocessableProblem(
                     "sha256_mismatch", f"The received bytes have the SHA-256 {incoming.sha256}, not {new.sha256}."
