@@ -260,18 +260,13 @@ class Dispatch:
             scope["state"][KNOWN_CALLER] = True
         allowance = await self._rate.admit(principal.key_id if principal else f"address {address}")
         scope["state"]["rate"] = (*allowance.headers, *_expiry(principal, self._now()))
-        if not allowance.allowed:
-            raise TooManyRequests(
-                "rate_limited",
-                "This caller sends more requests than it may. Send fewer requests, with more entries in each request.",
-                retry_seconds=allowance.retry_seconds,
-            )
+        allowance.require()
         return principal
 
     async def _write(self, operation: Operation, call: Call, scope: Scope) -> Response:
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
         writer = writer_of(call)
-        with self._in_flight.claim(slot):
+        with self._in_flight.claim(slot and slot.digest):
             try:
                 work = operation.prepared(call)
             except Problem as problem:
