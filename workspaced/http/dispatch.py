@@ -98,7 +98,7 @@ class Dispatch:
         self._rate = rate
         self._metrics = metrics
         self._now = now
-        self._in_flight = InFlight()
+        self._in_flight = InFlight("A request with this Idempotency-Key is still in progress.")
         limits = settings.limits
         room = SpoolRoom(settings.data, most=limits.spool_bytes)
         self._long_responses = LongResponses(room, per_caller=limits.streams_per_key)
@@ -283,7 +283,7 @@ class Dispatch:
         A refusal before the end of the body is not stored, because it is not known yet whether a repetition has the same body.
         """
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
-        with self._in_flight.claim(slot):
+        with self._in_flight.claim(slot and slot.digest):
             async with preparing as work:
                 full_slot = with_body_digest(slot, work.digest) if slot else None
                 return await self._run(work, full_slot, operation, call, scope)

@@ -13,6 +13,7 @@ from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import stamp
 from workspaced.http.bodies import StreamedBody
 from workspaced.http.description import Parameter, RequestBody, Success, links
+from workspaced.http.idempotency import InFlight
 from workspaced.http.operations import Call, Operation, RenewedCall, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store, upload_store
@@ -63,6 +64,7 @@ class _Uploads:
         self._blobs = blobs
         self._signer = signer
         self._verify_again = verify_again
+        self._receiving = InFlight("Another request sends bytes to this upload link. Wait until it has ended.")
 
     def offer_link(self, tx: Transaction, call: Call, new: NewUpload) -> Response:
         """Ask for an upload link.
@@ -98,29 +100,30 @@ class _Uploads:
         because the link is signed.
         200: The bytes that arrived.
         403: `bad_upload_link`, `upload_link_expired`, `upload_link_revoked`, or the file is deleted.
-        409: `upload_link_used`: bytes were sent to this link before.
+        409: `upload_link_used`: bytes were sent to this link before. `request_in_progress`: another request sends bytes to it.
         503: `storage_full`, `storage_failed`: the bytes can't be stored.
         """
         upload_id = as_uuid(call.names["upload"]) or ""
         self._signer.require_signed(call.query, upload_id=upload_id, now=call.now)
-        upload = await call.store.read(lambda reader: _find_upload(reader, upload_id))
-        await self._require_live(upload)
+        with self._receiving.claim(upload_id):  # a link is used once, so concurrent requests must not fill the disk
+            upload = await call.store.read(lambda reader: _find_upload(reader, upload_id))
+            await self._require_live(upload)
 
-        async with self._received(body, limit=upload.expected_size) as incoming:
-            call = await renewed()
-            await self._require_live(upload)  # again, because receiving the bytes may have taken hours
-            kept = await self._blobs.keep(incoming)
+            async with self._received(body, limit=upload.expected_size) as incoming:
+                call = await renewed()
+                await self._require_live(upload)  # again, because receiving the bytes may have taken hours
+                kept = await self._blobs.keep(incoming)
 
-            def act(tx: Transaction) -> Response:
-                _find_upload(tx, upload_id)
-                self._blobs.use(tx, kept)
-                upload_store.record_bytes(tx, upload, sha256=incoming.sha256, size=incoming.size, now=call.now)
-                record = UploadRecord(
-                    id=upload.file_id, upload_id=upload.id, size=incoming.size, sha256=incoming.sha256
-                )
-                return json_response(record)
+                def act(tx: Transaction) -> Response:
+                    _find_upload(tx, upload_id)
+                    self._blobs.use(tx, kept)
+                    upload_store.record_bytes(tx, upload, sha256=incoming.sha256, size=incoming.size, now=call.now)
+                    record = UploadRecord(
+                        id=upload.file_id, upload_id=upload.id, size=incoming.size, sha256=incoming.sha256
+                    )
+                    return json_response(record)
 
-            yield Work(act=act)
+                yield Work(act=act)
 
     async def _require_live(self, upload: StoredUpload) -> None:
         """Raise ForbiddenProblem unless the key that requested the link is valid, and may still add files to the workspace."""
