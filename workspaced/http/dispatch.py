@@ -203,22 +203,20 @@ class Dispatch:
     async def _authorized(
         self, operation: Operation, workspace: Segment, headers: RequestHeaders, scope: Scope, address: str
     ) -> tuple[Principal | None, str | None]:
-        """Return the caller, and the workspace's id in lower case if the path has one."""
+        """Return the caller, and the workspace's id in lower case if the path has one. Anyone may read a public workspace."""
         if operation.scope is None:
             return None, None
         self.require_configured()
         principal = await self._authenticated(headers.get(names.API_KEY), scope, address)
         workspace_id = as_uuid(workspace) if workspace else None
-        if principal is None and operation.anonymous:
-            return None, None
-        if principal is None:
+        if operation.anonymous:
+            return principal, None
+        if principal and "{workspace}" in operation.path and workspace_id is None:
+            raise Invalid("bad_workspace_id", "The workspace's id in the path is no UUID.")
+        if principal is None or not _is_permitted(operation, operation.scope, principal, workspace_id):
             readable = operation.method == "GET" and workspace_id is not None and await self._is_public(workspace_id)
             if not readable:
-                raise UnauthenticatedProblem
-            return None, workspace_id
-        if "{workspace}" in operation.path and workspace_id is None:
-            raise Invalid("bad_workspace_id", "The workspace's id in the path is no UUID.")
-        _require_permission(operation, operation.scope, principal, workspace_id)
+                raise ForbiddenProblem if principal else UnauthenticatedProblem
         return principal, workspace_id
 
     async def _authorized_again(
@@ -228,7 +226,8 @@ class Dispatch:
         if operation.scope is None or principal is None:
             return principal
         present = await self._present(principal)
-        _require_permission(operation, operation.scope, present, workspace_id)
+        if not _is_permitted(operation, operation.scope, present, workspace_id):
+            raise ForbiddenProblem
         return present
 
     async def _present(self, principal: Principal) -> Principal:
@@ -321,14 +320,11 @@ class Dispatch:
         return problem_response(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
 
 
-def _require_permission(operation: Operation, scope: str, principal: Principal, workspace_id: str | None) -> None:
-    """Raise ForbiddenProblem unless the caller may use the operation. ``scope`` is the scope of the operation."""
+def _is_permitted(operation: Operation, scope: str, principal: Principal, workspace_id: str | None) -> bool:
+    """Return whether the caller's key permits the operation. ``scope`` is the scope of the operation."""
     if "{workspace}" in operation.path:
-        allowed = principal.may(scope, workspace_id)
-    else:
-        allowed = principal.may_somewhere(scope) if operation.anywhere else principal.may(scope)
-    if not allowed:
-        raise ForbiddenProblem
+        return principal.may(scope, workspace_id)
+    return principal.may_somewhere(scope) if operation.anywhere else principal.may(scope)
 
 
 def _pattern(path: str) -> tuple[str | None, ...]:

@@ -224,9 +224,10 @@ class Operation:
 
     ``secret_box``: the response contains a secret, so the copy for repetitions (contract G18) is encrypted.
 
-    ``scope`` None: no key is needed. ``anywhere``: the scope on any workspace suffices. ``anonymous``: callers without a key
-    are allowed, and the handler returns only public data to them. ``client_id``: the header ClientId is required (contract A8).
-    ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
+    ``scope`` None: no key is needed. ``anywhere``: the scope on any workspace suffices. ``anonymous``: all callers are allowed,
+    and the handler returns only public data to callers without the permission. ``client_id``: the header ClientId is required
+    (contract A8). ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no
+    body is read.
 
     The last fields, and the docstring of the handler, are for the API description. ``body`` is also used for the validation.
     ``etag``: If-None-Match on a read, If-Match on a write. ``headers`` are further optional request headers, by their names in
