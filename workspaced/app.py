@@ -125,6 +125,7 @@ class Application:
             lambda: document(self.operations, api_sections(limits), limits=settings.limits, version=__version__)
         )
         self.operations = self._list_operations()
+        rate = self._create_limit("default", limits.requests_per_minute, limits.request_burst)
         self._dispatch = Dispatch(
             self.operations,
             path_headers=(data_sinks.path_headers(limits),),
@@ -132,11 +133,11 @@ class Application:
             store=self._store,
             authentication=self._authentication,
             is_public=partial(workspaces.is_public, self._store),
-            rate=self._create_limit("default", limits.requests_per_minute, limits.request_burst),
+            rate=rate,
             metrics=self.metrics,
             now=self.clock.now,
         )
-        self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=shared.now)
+        self._sessions = Sessions(self._store, self._authentication, rate=rate, limits=limits, now=shared.now)
         self._pages = Pages(
             respond=self._dispatch.respond,
             schema_of=self.publication.schema_of,

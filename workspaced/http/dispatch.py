@@ -98,7 +98,7 @@ class Dispatch:
         self._rate = rate
         self._metrics = metrics
         self._now = now
-        self._in_flight = InFlight()
+        self._in_flight = InFlight("A request with this Idempotency-Key is still in progress.")
         limits = settings.limits
         room = SpoolRoom(settings.data, most=limits.spool_bytes)
         self._long_responses = LongResponses(room, per_caller=limits.streams_per_key)
@@ -169,6 +169,7 @@ class Dispatch:
         streamed = StreamedBody(receive, headers, limit=operation.body_bytes) if operation.take else None
         if operation.body_bytes and streamed is None:
             body = await read_body(receive, headers, limit=operation.body_bytes)
+            principal = await self._authorized_again(operation, principal, workspace)
             require_json(headers.get("Content-Type"), body)
         call = Call(
             operation=operation.name,
@@ -191,47 +192,63 @@ class Dispatch:
         if operation.read:
             return await operation.read(call)
         if operation.take and streamed:
-            return await self._write_streamed(operation.take(call, streamed), operation, call, scope)
+
+            async def renewed() -> Call:
+                present = await self._authorized_again(operation, principal, workspace)
+                return msgspec.structs.replace(call, principal=present, now=self._now())
+
+            return await self._write_streamed(operation.take(call, streamed, renewed), operation, call, scope)
         return await self._write(operation, call, scope)
 
     async def _authorized(
         self, operation: Operation, workspace: Segment, headers: RequestHeaders, scope: Scope, address: str
     ) -> tuple[Principal | None, str | None]:
-        """Return the caller, and the workspace's id in lower case if the path has one."""
+        """Return the caller, and the workspace's id in lower case if the path has one. Anyone may read a public workspace."""
         if operation.scope is None:
             return None, None
         self.require_configured()
         principal = await self._authenticated(headers.get(names.API_KEY), scope, address)
         workspace_id = as_uuid(workspace) if workspace else None
-        if principal is None and operation.anonymous:
-            return None, None
-        if principal is None:
+        if operation.anonymous:
+            return principal, None
+        if principal and "{workspace}" in operation.path and workspace_id is None:
+            raise Invalid("bad_workspace_id", "The workspace's id in the path is no UUID.")
+        if principal is None or not _is_permitted(operation, operation.scope, principal, workspace_id):
             readable = operation.method == "GET" and workspace_id is not None and await self._is_public(workspace_id)
             if not readable:
-                raise UnauthenticatedProblem
-            return None, workspace_id
-        if "{workspace}" in operation.path:
-            if workspace_id is None:
-                raise Invalid("bad_workspace_id", "The workspace's id in the path is no UUID.")
-            allowed = principal.may(operation.scope, workspace_id)
-        else:
-            allowed = principal.may_somewhere(operation.scope) if operation.anywhere else principal.may(operation.scope)
-        if not allowed:
-            raise ForbiddenProblem
+                raise ForbiddenProblem if principal else UnauthenticatedProblem
         return principal, workspace_id
+
+    async def _authorized_again(
+        self, operation: Operation, principal: Principal | None, workspace_id: str | None
+    ) -> Principal | None:
+        """Return the caller with its present permissions. Receiving a body may take hours (contract A4)."""
+        if operation.scope is None or principal is None:
+            return principal
+        present = await self._present(principal)
+        if not _is_permitted(operation, operation.scope, present, workspace_id):
+            raise ForbiddenProblem
+        return present
+
+    async def _present(self, principal: Principal) -> Principal:
+        """Return the present permissions of a key. Raises UnauthenticatedProblem: the key is no longer valid."""
+        present = await self._authentication.verify_again(principal.key_id, principal.secret)
+        if present is None:
+            raise UnauthenticatedProblem
+        return present
 
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
         """Return the caller, and take a token from the caller's rate limit (contract G20).
 
-        Without a key, the limit of the caller's address applies. The caller of an internal request is known, and the request
-        may be exempt from the rate limit.
+        Without a key, the limit of the caller's address applies. An internal request may be exempt from the rate limit. Its
+        caller was verified before the page received its form, so the key is verified again.
         """
         internal = internal_caller_of(scope)
         if internal and not internal.counted:
-            return internal.principal
+            return await self._present(internal.principal)
         try:
             principal = (
-                internal.principal
+                await self._present(internal.principal)
                 if internal
                 else await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
             )
@@ -242,18 +259,13 @@ class Dispatch:
             scope["state"][KNOWN_CALLER] = True
         allowance = await self._rate.admit(principal.key_id if principal else f"address {address}")
         scope["state"]["rate"] = (*allowance.headers, *_expiry(principal, self._now()))
-        if not allowance.allowed:
-            raise TooManyRequests(
-                "rate_limited",
-                "This caller sends more requests than it may. Send fewer requests, with more entries in each request.",
-                retry_seconds=allowance.retry_seconds,
-            )
+        allowance.require()
         return principal
 
     async def _write(self, operation: Operation, call: Call, scope: Scope) -> Response:
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
         writer = writer_of(call)
-        with self._in_flight.claim(slot):
+        with self._in_flight.claim(slot and slot.digest):
             try:
                 work = operation.prepared(call)
             except Problem as problem:
@@ -270,7 +282,7 @@ class Dispatch:
         A refusal before the end of the body is not stored, because it is not known yet whether a repetition has the same body.
         """
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
-        with self._in_flight.claim(slot):
+        with self._in_flight.claim(slot and slot.digest):
             async with preparing as work:
                 full_slot = with_body_digest(slot, work.digest) if slot else None
                 return await self._run(work, full_slot, operation, call, scope)
@@ -306,6 +318,13 @@ class Dispatch:
         accepts = RequestHeaders(scope).get("Accept", "")
         document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
         return problem_response(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
+
+
+def _is_permitted(operation: Operation, scope: str, principal: Principal, workspace_id: str | None) -> bool:
+    """Return whether the caller's key permits the operation. ``scope`` is the scope of the operation."""
+    if "{workspace}" in operation.path:
+        return principal.may(scope, workspace_id)
+    return principal.may_somewhere(scope) if operation.anywhere else principal.may(scope)
 
 
 def _pattern(path: str) -> tuple[str | None, ...]:

@@ -184,36 +184,39 @@ class _BatchableIdempotentWork(_IdempotentWork, BatchableWork[Response]):
 
 
 class InFlight:
-    """The slots of the requests that this process is handling."""
+    """The keys of the requests that this process is handling. A second request with the same key is refused."""
 
-    def __init__(self) -> None:
-        self._slots: set[bytes] = set()
+    def __init__(self, refusal: str) -> None:
+        """``refusal`` is the sentence of the refusal."""
+        self._refusal = refusal
+        self._keys: set[Hashable] = set()
 
-    def claim(self, slot: IdempotencySlot | None) -> AbstractContextManager[None]:
-        """Hold the slot, if any, during the block.
+    def claim(self, key: Hashable | None) -> AbstractContextManager[None]:
+        """Hold the key, if any, during the block.
 
         Raises:
             ConflictProblem: an earlier request with the same key has no response yet; raised on entering the block.
         """
-        return _HeldSlot(self._slots, slot.digest) if slot else _NO_SLOT
+        return _NO_KEY if key is None else _HeldKey(self._keys, key, self._refusal)
 
 
-class _HeldSlot(AbstractContextManager[None]):
+class _HeldKey(AbstractContextManager[None]):
     """The claim of one request. A class takes half the time of a generator."""
 
-    __slots__ = ("_digest", "_slots")
+    __slots__ = ("_key", "_keys", "_refusal")
 
-    def __init__(self, slots: set[bytes], digest: bytes) -> None:
-        self._slots = slots
-        self._digest = digest
+    def __init__(self, keys: set[Hashable], key: Hashable, refusal: str) -> None:
+        self._keys = keys
+        self._key = key
+        self._refusal = refusal
 
     def __enter__(self) -> None:
-        if self._digest in self._slots:
-            raise ConflictProblem("request_in_progress", "A request with this Idempotency-Key is still in progress.")
-        self._slots.add(self._digest)
+        if self._key in self._keys:
+            raise ConflictProblem("request_in_progress", self._refusal)
+        self._keys.add(self._key)
 
     def __exit__(self, *_: object) -> None:
-        self._slots.discard(self._digest)
+        self._keys.discard(self._key)
 
 
-_NO_SLOT = nullcontext()
+_NO_KEY = nullcontext()

@@ -205,7 +205,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 Read: TypeAlias = Callable[[Call], Awaitable[Response]]
 Write: TypeAlias = Callable[..., Response]
 Prepare: TypeAlias = Callable[..., Work]
-Take: TypeAlias = Callable[[Call, StreamedBody], AbstractAsyncContextManager[Work]]
+RenewedCall: TypeAlias = Callable[[], Awaitable[Call]]
+Take: TypeAlias = Callable[[Call, StreamedBody, RenewedCall], AbstractAsyncContextManager[Work]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,13 +218,16 @@ class Operation:
     - ``write`` gets a transaction, the call, and the checked body if ``body`` names its class. It runs on the writer's thread,
       must not block, and may run again after it was undone (`workspaced.storage.store.Store.write`).
     - ``prepare`` gets the call and the checked body on the event loop. It returns work, which runs as ``write`` does.
-    - ``take`` gets the call and a streamed body. It reads the body, yields work, and releases its resources after the commit.
+    - ``take`` gets the call, a streamed body, and a function that it calls after it received the body. The function returns the
+      call with the present time and the present permissions of the caller; it raises a problem if the key is no longer valid or
+      lacks the scope. ``take`` yields work, and releases its resources after the commit.
 
     ``secret_box``: the response contains a secret, so the copy for repetitions (contract G18) is encrypted.
 
-    ``scope`` None: no key is needed. ``anywhere``: the scope on any workspace suffices. ``anonymous``: callers without a key
-    are allowed, and the handler returns only public data to them. ``client_id``: the header ClientId is required (contract A8).
-    ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
+    ``scope`` None: no key is needed. ``anywhere``: the scope on any workspace suffices. ``anonymous``: all callers are allowed,
+    and the handler returns only public data to callers without the permission. ``client_id``: the header ClientId is required
+    (contract A8). ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no
+    body is read.
 
     The last fields, and the docstring of the handler, are for the API description. ``body`` is also used for the validation.
     ``etag``: If-None-Match on a read, If-Match on a write. ``headers`` are further optional request headers, by their names in

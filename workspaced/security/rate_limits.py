@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from workspaced.core.problems import TooManyRequests
+
 REMEMBERED = 20_000
 """The maximum number of callers that one limit remembers."""
 
@@ -18,6 +20,15 @@ class Allowance:
     allowed: bool
     headers: tuple[tuple[str, str], ...]
     retry_seconds: int
+
+    def require(self) -> None:
+        """Raise TooManyRequests unless the request is allowed."""
+        if not self.allowed:
+            raise TooManyRequests(
+                "rate_limited",
+                "This caller sends more requests than it may. Send fewer requests, with more entries in each request.",
+                retry_seconds=self.retry_seconds,
+            )
 
 
 UNLIMITED = Allowance(allowed=True, headers=(), retry_seconds=0)

@@ -1,4 +1,4 @@
-"""Durable writes to the disk."""
+"""Durable writes to the disk, and folders and files for one account."""
 
 from __future__ import annotations
 
@@ -18,6 +18,27 @@ def try_disk(folder: Path) -> None:
             os.fsync(probe.fileno())
     except OSError as error:
         raise UnavailableProblem("disk_not_writable", f"The data folder is not writable ({error.strerror}).") from error
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create a folder and its missing parents for this account only. `Path.mkdir` gives the parents the modes of the umask.
+
+    Raises:
+        OSError: the folder can't be created.
+    """
+    if not folder.is_dir():
+        make_private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_private_file(path: Path) -> None:
+    """Create a file for this account only. An existing file gets the same mode, without being opened.
+
+    Raises:
+        OSError: the file can't be created, or belongs to another account.
+    """
+    path.touch(mode=0o600)
+    path.chmod(0o600)
 
 
 def flush(path: Path) -> None:

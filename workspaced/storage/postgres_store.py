@@ -20,6 +20,7 @@ from ingestd.process.postgres_address import PostgresAddress
 from workspaced.core.clock import SharedClock
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.database_clock import database_now
+from workspaced.storage.disk import make_private_folder
 from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.postgres import CHANNEL, PostgresTransaction, RolledBack, as_problem, notify, transaction
 from workspaced.storage.postgres_connection import (
@@ -107,7 +108,7 @@ class PostgresStore(Store):
             StorageUnusable: the data folder can't be used.
         """
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_folder(self._folder)
         except OSError as error:
             raise StorageUnusable(
                 f"The data folder {self._folder} can't be used ({error.strerror or error}). "

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar, Unpack
 
 from workspaced.storage import migrations, schema
+from workspaced.storage.disk import make_private_file, make_private_folder
 from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.sqlite import BUSY_SECONDS, SqliteTransaction, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
@@ -43,12 +44,16 @@ def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Iterator
 
 def _open(path: Path, stack: ExitStack, busy_seconds: float) -> sqlite3.Connection:
     """Migrate the database, and return the connection, which ``stack`` closes."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(path.parent)
+    lock_path, use_path = (path.parent / f"{path.name}.{name}" for name in ("lock", "use"))
+    make_private_file(lock_path)
+    make_private_file(use_path)
     # Several processes may start at once, and a change of the journal mode does not wait for SQLite's own locks.
-    with (path.parent / f"{path.name}.lock").open("ab") as lock:
+    with lock_path.open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        use = stack.enter_context((path.parent / f"{path.name}.use").open("ab"))
+        use = stack.enter_context(use_path.open("ab"))
         fcntl.flock(use, fcntl.LOCK_SH)
+        make_private_file(path)  # before SQLite opens it, because SQLite gives the mode of the database to its log
         connection = stack.enter_context(closing(connect(path, busy_seconds=busy_seconds)))
         connection.execute("PRAGMA journal_mode = WAL")
         if missing := _missing_steps(connection, path):
@@ -56,7 +61,6 @@ def _open(path: Path, stack: ExitStack, busy_seconds: float) -> sqlite3.Connecti
             for step in missing:
                 _run_step(connection, step)
             fcntl.flock(use, fcntl.LOCK_SH)
-        path.chmod(0o600)
         return connection
 
 

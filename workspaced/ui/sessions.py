@@ -17,6 +17,8 @@ from workspaced.security.audit_log import Actor, AuditAction
 from workspaced.security.authentication import Authentication
 from workspaced.security.key_format import digest
 from workspaced.security.permissions import Principal
+from workspaced.security.rate_limits import Limit
+from workspaced.settings.model import Limits
 from workspaced.storage.port import Transaction
 from workspaced.storage.statements import load_statements
 from workspaced.storage.store import Store
@@ -41,11 +43,14 @@ class Session:
 class Sessions:
     """The sessions in the database, which all processes with this database share."""
 
-    def __init__(self, store: Store, authentication: Authentication, *, hours: int, now: Callable[[], int]) -> None:
-        """``hours`` is the maximum duration of a session. ``now`` returns milliseconds since 1970."""
-        self.seconds = hours * 3_600
+    def __init__(
+        self, store: Store, authentication: Authentication, *, rate: Limit, limits: Limits, now: Callable[[], int]
+    ) -> None:
+        """``rate`` limits requests; a sign-in is a request of its key. ``now`` returns milliseconds since 1970."""
+        self.seconds = limits.page_session_hours * 3_600
         self._store = store
         self._authentication = authentication
+        self._rate = rate
         self._now = now
 
     async def begin(self, key: str, *, address: str, request_id: str) -> Session:
@@ -53,11 +58,12 @@ class Sessions:
 
         Raises:
             UnauthenticatedProblem: the key is not valid.
-            TooManyRequests: too many keys from this address were not valid.
+            TooManyRequests: too many keys from this address were not valid, or this key sends too many requests.
         """
         principal = await self._authentication.principal(key, address=address, request_id=request_id)
         if principal is None:
             raise UnauthenticatedProblem
+        (await self._rate.admit(principal.key_id)).require()
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now = self._now()
         row = {

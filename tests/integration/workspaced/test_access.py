@@ -207,21 +207,28 @@ async def test_callers_at_once_share_the_look_up_of_a_key_that_is_cached(
     assert len(found) == look_ups
 
 
+@pytest.mark.parametrize(("has_key", "refused"), [(False, 401), (True, 403)])
 async def test_any_caller_may_read_a_public_workspace_and_nothing_else(
-    http: httpx.AsyncClient, workspace: dict[str, Any]
+    http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str], *, has_key: bool, refused: int
 ) -> None:
     # contract A6
     public = (await http.post("/v1/workspace", json={"label": "Open", "publicCanReadEnabled": True})).json()["id"]
     base = f"/v1/workspace/{public}/data-sink"
     await http.post(base, json={"label": "Seen"})
+    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     del http.headers["x-api-key"]
+    if has_key:
+        http.headers["x-api-key"] = make_key(name="svc:other", role="editor", workspace_id=other)
     assert (await http.get(f"{base}/SNK-1")).json()["label"] == "Seen"
     assert (await http.get(f"/v1/workspace/{public}")).status_code == 200
+    assert (await http.head(f"{base}/SNK-1")).status_code == 200
     assert (await http.get(f"{base}/SNK-2")).status_code == 404
-    assert (await http.post(base, json={"label": "x"})).status_code == 401
-    assert (await http.get("/v1/workspace")).status_code == 401
-    assert (await http.get(f"/v1/workspace/{workspace['id']}")).status_code == 401
-    assert (await http.get(f"/v1/workspace/{uuid.uuid4()}")).status_code == 401
+    assert (await http.post(base, json={"label": "x"})).status_code == refused
+    assert (await http.patch(f"{base}/SNK-1", json={"label": "x"})).status_code == refused
+    listed = await http.get("/v1/workspace")
+    assert [one["id"] for one in listed.json()] == [other] if has_key else listed.status_code == 401
+    assert (await http.get(f"/v1/workspace/{workspace['id']}")).status_code == refused
+    assert (await http.get(f"/v1/workspace/{uuid.uuid4()}")).status_code == refused
 
 
 async def test_records_have_the_name_of_their_author_and_never_a_key(

@@ -302,7 +302,10 @@ async def test_missing_foreign_and_forbidden_files_are_rejected_with_the_same_me
     assert (await files.record(file))["version"] == 1
 
 
-async def test_without_a_key_only_public_files_are_read(files: CloudFiles) -> None:
+@pytest.mark.parametrize(("has_key", "refused"), [(False, 401), (True, 403)])
+async def test_without_the_permission_only_public_files_are_read(
+    files: CloudFiles, make_key: MakeKey, *, has_key: bool, refused: int
+) -> None:
     # contract A6, C9
     file = (await files.upload("a.txt", b"text"))["id"]
     reads = [
@@ -312,11 +315,18 @@ async def test_without_a_key_only_public_files_are_read(files: CloudFiles) -> No
         f"{FILES}/version-list/{file}",
         f"{FILES}/download/{file}",
     ]
-    del files.http.headers["x-api-key"]
-    for path in (*reads, f"{FILES}/{ABSENT}", FILES, f"{FILES}?workspaceId=x"):
+    keyed = {"x-api-key": files.http.headers.pop("x-api-key")}
+    if has_key:
+        files.http.headers["x-api-key"] = make_key(name="svc:other", role="pusher")
+    unreadable = (f"{FILES}/{ABSENT}", FILES, f"{FILES}?workspaceId=x")
+    for path in (*reads, *unreadable):
         response = await files.http.get(path)
-        assert response.status_code == 401, path
-        assert "WWW-Authenticate" in response.headers
+        assert response.status_code == refused, path
+        assert ("WWW-Authenticate" in response.headers) is (not has_key)
+    flags = {"publicCanReadEnabled": True}
+    opened = await files.http.patch(f"/v1/workspace/{files.workspace}", json=flags, headers=keyed)
+    assert opened.status_code == 200
+    assert [(await files.http.get(path)).status_code for path in (*reads, *unreadable)] == [200] * 5 + [refused] * 3
 
 
 async def test_a_public_workspace_lists_its_files_without_downloads_if_exports_are_disabled(

@@ -152,6 +152,19 @@ async def test_a_link_used_by_two_concurrent_uploads_accepts_one(files: CloudFil
     assert (await files.http.post(f"{FILES}/upload-complete/{link['id']}")).json()["sha256"] == taken
 
 
+async def test_a_link_receives_the_bytes_of_one_request_at_a_time(files: CloudFiles) -> None:
+    # contract C1
+    link = await files.link()
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"first "
+        other = await files.http.put(link["uploadUrl"], content=b"other bytes")
+        assert (other.status_code, other.json()["code"]) == (409, "request_in_progress")
+        yield b"second"
+
+    assert (await files.http.put(link["uploadUrl"], content=parts())).json()["size"] == 12
+
+
 async def test_an_interrupted_upload_leaves_nothing(files: CloudFiles, settings: WorkspacedSettings) -> None:
     link = await files.link()
     url = httpx.URL(link["uploadUrl"])

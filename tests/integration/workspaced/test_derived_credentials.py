@@ -1,4 +1,4 @@
-"""What was made with a key ends with it: upload links and sessions of the pages.
+"""What was made with a key ends with it: upload links, sessions of the pages, and requests with a slow body.
 
 Live pages are in `tests/process/test_workspaced_live.py`, deliveries in `deliveries/test_deliveries.py`.
 """
@@ -8,11 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
 
+from tests.integration.workspaced.conftest import MakeKey
+from tests.integration.workspaced.test_edit_pages import hidden_of
+from tests.integration.workspaced.test_pages import OWN
 from tests.support.cloud_files import FILES
+from workspaced.core.timestamps import stamp
 from workspaced.security import key_store
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
@@ -93,3 +98,60 @@ async def test_a_link_of_a_key_that_ends_during_the_transfer_stores_nothing(
     assert (late.status_code, late.json()["code"]) == (403, "upload_link_revoked")
     completed = await http.post(f"{FILES}/upload-complete/{link['id']}")
     assert completed.json()["code"] == "not_uploaded"
+
+
+@pytest.mark.parametrize(("end", "status"), [(revoked, 401), (with_another_role, 403)])
+@pytest.mark.parametrize("kind", ["json", "file", "form"])
+async def test_a_key_that_ends_while_the_body_arrives_changes_nothing(
+    http: httpx.AsyncClient,
+    browser: httpx.AsyncClient,
+    *,
+    sink: str,
+    workspace: dict[str, Any],
+    settings: WorkspacedSettings,
+    make_key: MakeKey,
+    kind: str,
+    end: Ending,
+    status: int,
+) -> None:
+    # contract A4
+    key = make_key(name="svc:bench", role="editor")
+    headers = {"x-api-key": key, "ClientId": "tests"}
+    path, body = sink, b'{"label": "Late"}'
+    if kind == "file":
+        path, body = f"{FILES}?workspaceId={workspace['id']}&fileName=late.txt", b"late bytes"
+    if kind == "form":
+        await browser.post("/ui/sign-in", data={"key": key})
+        path = f"/ui/workspaces/{workspace['id']}/sinks/SNK-1/delete"
+        body = urlencode(await hidden_of(browser, path)).encode()
+        headers = {**OWN, "Content-Type": "application/x-www-form-urlencoded"}
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield body[:5]
+        transact(settings.database, lambda tx: end(tx, key.split("_")[1]))
+        yield body[5:]
+
+    method = "PATCH" if kind == "json" else "POST"
+    assert (await browser.request(method, path, content=parts(), headers=headers)).status_code == status
+    assert (await http.get(sink)).json()["label"] == "Mass budget"
+    assert (await http.get(FILES, params={"workspaceId": workspace["id"]})).json() == []
+
+
+async def test_an_upload_is_recorded_at_the_time_when_all_bytes_have_arrived(
+    http: httpx.AsyncClient, workspace: dict[str, Any]
+) -> None:
+    # contract A4
+    arrived = 0
+
+    async def parts() -> AsyncIterator[bytes]:
+        nonlocal arrived
+        yield b"first"
+        began = arrived = _now()
+        while arrived == began:
+            arrived = _now()
+        yield b"second"
+
+    upload = {"workspaceId": workspace["id"], "fileName": "slow.txt"}
+    file = (await http.post(FILES, params=upload, content=parts())).json()
+    assert arrived
+    assert file["createdAt"] >= stamp(arrived)

@@ -118,6 +118,19 @@ async def test_a_client_does_not_choose_its_address_by_a_line_before_that_of_its
     assert set(statuses[3:]) == {429}
 
 
+async def test_signing_in_counts_as_a_request_of_the_key(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
+    # contract G20
+    key = make_key()
+    async with _client(settings, None, limits=Limits(requests_per_minute=1, request_burst=3)) as http:
+        pages = [await http.post("/ui/sign-in", data={"key": key}) for _ in range(4)]
+        assert [page.status_code for page in pages] == [303, 303, 303, 429]
+        assert 1 <= int(pages[-1].headers["Retry-After"]) <= 60
+        assert (await http.get("/v1/workspace", headers={"x-api-key": key})).status_code == 429
+        assert (await http.get("/v1/workspace", headers={"x-api-key": make_key(name="other")})).status_code == 200
+
+
 async def test_failed_authentications_are_in_the_audit_log_once_a_minute_and_address(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:

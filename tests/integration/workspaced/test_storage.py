@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sqlite3
 import threading
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from workspaced.app import running
 from workspaced.core.problems import ConflictProblem, UnavailableProblem
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import migrations, schema
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
@@ -211,12 +214,20 @@ def test_the_file_is_in_wal_mode_and_every_commit_is_flushed(tmp_path: Path) -> 
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
-def test_the_database_is_accessible_to_its_owner_only(tmp_path: Path) -> None:
-    path = tmp_path / "data" / "s.db"
-    with open_database(path):
-        pass
-    assert path.stat().st_mode & 0o077 == 0
-    assert path.parent.stat().st_mode & 0o077 == 0
+@pytest.mark.parametrize("exists", [False, True])
+async def test_the_stored_data_are_accessible_to_their_owner_only(tmp_path: Path, *, exists: bool) -> None:
+    data = tmp_path / "parent" / "data"
+    others = os.umask(0o022)
+    try:
+        if exists:
+            data.mkdir(parents=True)
+        async with running(WorkspacedSettings(data=data)):
+            modes = {entry.name: entry.stat().st_mode & 0o777 for entry in data.iterdir()}
+    finally:
+        os.umask(others)
+    names = {"workspaced.db", *(f"workspaced.db{more}" for more in ("-wal", "-shm", ".lock", ".use"))}
+    assert modes == {"blobs": 0o700, **dict.fromkeys(names, 0o600)}
+    assert exists or (data.stat().st_mode & 0o077, data.parent.stat().st_mode & 0o077) == (0, 0)
 
 
 def test_a_new_file_can_be_opened_concurrently(tmp_path: Path) -> None:

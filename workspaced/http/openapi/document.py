@@ -160,7 +160,7 @@ def _operation(one: _Described) -> dict[str, Any]:
     if scopes and (operation.anonymous or _public(operation)):
         result["security"].append({})
     if scopes and _public(operation):
-        result["description"] += " Without a key, only if the workspace is public."
+        result["description"] += " Without the permission, only if the workspace is public."
     if body := operation.body:
         example = {"example": body.example} if body.example is not None else {}
         content = {body.media: {"schema": _schema(body.content), **example}}

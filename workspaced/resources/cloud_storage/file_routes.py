@@ -6,7 +6,7 @@ from typing import Final
 
 from ingestd.wire import names
 from workspaced.core.json_schema import OBJECT, ref
-from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
+from workspaced.core.problems import ForbiddenProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.description import RequestBody, Success, listed
 from workspaced.http.openapi.shared import paging
@@ -129,8 +129,9 @@ async def list_files(call: Call) -> Response:
     The files of a workspace, the oldest first.
     200: The files.
     """
-    if call.principal is None and as_uuid(call.query.get("workspaceId", "")) is None:
-        raise UnauthenticatedProblem  # before the response says anything about the query
+    may_list = call.principal is not None and call.principal.may_somewhere(FILES_READ)
+    if not may_list and as_uuid(call.query.get("workspaceId", "")) is None:
+        raise permission.reading_refusal(call)  # before the response says anything about the query
     workspace_id = read_workspace_id(call.query)
     page = read_list_page(call, SORTABLE)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
+from workspaced.core.problems import ForbiddenProblem, Problem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call
 from workspaced.resources.cloud_storage import store
@@ -21,12 +21,8 @@ def readable_file(reader: ReadTransaction, call: Call, *, uploading: bool = Fals
     file = store.find_file(reader, as_uuid(call.names["file"]) or "")
     if file is not None and not (file.available or uploading):
         file = None
-    if call.principal is None:
-        if file is None or not file.public_can_read:
-            raise UnauthenticatedProblem
-        return file
-    if file is None or not call.principal.may(FILES_READ, file.workspace_id):
-        raise ForbiddenProblem
+    if file is None or not (file.public_can_read or _may(FILES_READ, call, file.workspace_id)):
+        raise reading_refusal(call)
     return file
 
 
@@ -37,7 +33,7 @@ def writable_file(reader: ReadTransaction, call: Call, *, uploading: bool = Fals
         ForbiddenProblem: there is no such file for this caller.
     """
     file = store.find_file(reader, as_uuid(call.names["file"]) or "")
-    if file is None or not (file.available or uploading) or not _may_write(call, file.workspace_id):
+    if file is None or not (file.available or uploading) or not _may(FILES_WRITE, call, file.workspace_id):
         raise ForbiddenProblem
     return file
 
@@ -50,13 +46,14 @@ def readable_workspace(reader: ReadTransaction, call: Call, workspace_id: str) -
         ForbiddenProblem: there is no such workspace for this caller.
     """
     workspace = store.find_workspace(reader, workspace_id)
-    if call.principal is None:
-        if workspace is None or not workspace.public_can_read:
-            raise UnauthenticatedProblem
-        return workspace
-    if workspace is None or not call.principal.may(FILES_READ, workspace_id):
-        raise ForbiddenProblem
+    if workspace is None or not (workspace.public_can_read or _may(FILES_READ, call, workspace_id)):
+        raise reading_refusal(call)
     return workspace
+
+
+def reading_refusal(call: Call) -> Problem:
+    """Return the refusal of a caller that may not read: 401 without a key, else 403."""
+    return UnauthenticatedProblem() if call.principal is None else ForbiddenProblem()
 
 
 def require_writable(call: Call, workspace_id: str) -> Principal:
@@ -65,10 +62,10 @@ def require_writable(call: Call, workspace_id: str) -> Principal:
     Raises:
         ForbiddenProblem: the caller may not add files.
     """
-    if call.principal is None or not _may_write(call, workspace_id):
+    if call.principal is None or not _may(FILES_WRITE, call, workspace_id):
         raise ForbiddenProblem
     return call.principal
 
 
-def _may_write(call: Call, workspace_id: str) -> bool:
-    return call.principal is not None and call.principal.may(FILES_WRITE, workspace_id)
+def _may(scope: str, call: Call, workspace_id: str) -> bool:
+    return call.principal is not None and call.principal.may(scope, workspace_id)

@@ -13,7 +13,8 @@ from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import stamp
 from workspaced.http.bodies import StreamedBody
 from workspaced.http.description import Parameter, RequestBody, Success, links
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.idempotency import InFlight
+from workspaced.http.operations import Call, Operation, RenewedCall, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store, upload_store
 from workspaced.resources.cloud_storage.links import PATH as LINK_PATH
@@ -63,6 +64,7 @@ class _Uploads:
         self._blobs = blobs
         self._signer = signer
         self._verify_again = verify_again
+        self._receiving = InFlight("Another request sends bytes to this upload link. Wait until it has ended.")
 
     def offer_link(self, tx: Transaction, call: Call, new: NewUpload) -> Response:
         """Ask for an upload link.
@@ -91,35 +93,37 @@ class _Uploads:
         return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
 
     @asynccontextmanager
-    async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
+    async def receive(self, call: Call, body: StreamedBody, renewed: RenewedCall) -> AsyncGenerator[Work, None]:
         """Send bytes to a link.
 
         The body is the file, of any type. If it is compressed with gzip, it is stored uncompressed. No key is needed,
         because the link is signed.
         200: The bytes that arrived.
         403: `bad_upload_link`, `upload_link_expired`, `upload_link_revoked`, or the file is deleted.
-        409: `upload_link_used`: bytes were sent to this link before.
+        409: `upload_link_used`: bytes were sent to this link before. `request_in_progress`: another request sends bytes to it.
         503: `storage_full`, `storage_failed`: the bytes can't be stored.
         """
         upload_id = as_uuid(call.names["upload"]) or ""
         self._signer.require_signed(call.query, upload_id=upload_id, now=call.now)
-        upload = await call.store.read(lambda reader: _find_upload(reader, upload_id))
-        await self._require_live(upload)
+        with self._receiving.claim(upload_id):  # a link is used once, so concurrent requests must not fill the disk
+            upload = await call.store.read(lambda reader: _find_upload(reader, upload_id))
+            await self._require_live(upload)
 
-        async with self._received(body, limit=upload.expected_size) as incoming:
-            await self._require_live(upload)  # again, because receiving the bytes may have taken hours
-            kept = await self._blobs.keep(incoming)
+            async with self._received(body, limit=upload.expected_size) as incoming:
+                call = await renewed()
+                await self._require_live(upload)  # again, because receiving the bytes may have taken hours
+                kept = await self._blobs.keep(incoming)
 
-            def act(tx: Transaction) -> Response:
-                _find_upload(tx, upload_id)
-                self._blobs.use(tx, kept)
-                upload_store.record_bytes(tx, upload, sha256=incoming.sha256, size=incoming.size, now=call.now)
-                record = UploadRecord(
-                    id=upload.file_id, upload_id=upload.id, size=incoming.size, sha256=incoming.sha256
-                )
-                return json_response(record)
+                def act(tx: Transaction) -> Response:
+                    _find_upload(tx, upload_id)
+                    self._blobs.use(tx, kept)
+                    upload_store.record_bytes(tx, upload, sha256=incoming.sha256, size=incoming.size, now=call.now)
+                    record = UploadRecord(
+                        id=upload.file_id, upload_id=upload.id, size=incoming.size, sha256=incoming.sha256
+                    )
+                    return json_response(record)
 
-            yield Work(act=act)
+                yield Work(act=act)
 
     async def _require_live(self, upload: StoredUpload) -> None:
         """Raise ForbiddenProblem unless the key that requested the link is valid, and may still add files to the workspace."""
@@ -150,7 +154,7 @@ class _Uploads:
         return json_response(events.read_record(tx, file), headers=(etag(file.version),))
 
     @asynccontextmanager
-    async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
+    async def upload(self, call: Call, body: StreamedBody, renewed: RenewedCall) -> AsyncGenerator[Work, None]:
         """Upload a file.
 
         Uploads a file, or another version of a file, in one request. The body is the bytes of the file, of any type. Bytes that
@@ -167,6 +171,8 @@ class _Uploads:
         await call.store.read(lambda reader: _require_possible(reader, new, limits))
 
         async with self._received(body) as incoming:
+            call = await renewed()
+            permission.require_writable(call, new.workspace_id)
             if new.sha256 not in {None, incoming.sha256}:
                 raise UnprocessableProblem(
                     "sha256_mismatch", f"The received bytes have the SHA-256 {incoming.sha256}, not {new.sha256}."

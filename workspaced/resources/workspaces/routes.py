@@ -53,7 +53,7 @@ _LINKS: Final = {
 async def list_workspaces(call: Call) -> Response:
     """List workspaces (contract WS1).
 
-    Every workspace that the key may read, the oldest first.
+    Every workspace on which the key has the permission, the oldest first.
     200: The workspaces.
     400: `bad_filters`: filters is not JSON, or has an unknown field or operator.
     """

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from workspaced.storage.blobs.file_threads import FileThreads, disk_problems
+from workspaced.storage.disk import make_private_folder
 from workspaced.storage.port import StorageUnusable
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -48,7 +49,7 @@ class IncomingFolder:
             StorageUnusable: the folder can't be created.
         """
         try:
-            await self._threads.run(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+            await self._threads.run(make_private_folder, self._folder)
         except OSError as error:
             raise StorageUnusable(
                 f"The folder {self._folder.parent} can't be used ({error.strerror or error}). "
