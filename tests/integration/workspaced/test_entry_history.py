@@ -175,6 +175,31 @@ async def test_the_values_at_any_two_instants_are_those_that_the_service_returne
 
 
 @pytest.mark.both_databases
+@pytest.mark.parametrize("is_bulk", [False, True], ids=["single", "bulk"])
+async def test_a_key_that_is_added_again_after_the_clock_was_set_back_keeps_the_order_of_its_changes(
+    service: _Service, *, is_bulk: bool
+) -> None:
+    # Without a clock that is set back: a request that another process received earlier commits after the removal.
+    other = [{"key": "other", "value": "0"}] if is_bulk else []
+    await service.configure(changes=10)
+    first = await service.set({"key": "a", "value": "1"}, *other)
+    service.clock.advance(10_000)
+    await service.set({"key": "a", "delete": True})
+    service.clock.advance(-5_000)
+    for value in ("2", "3"):
+        await service.set({"key": "a", "value": value}, *other)
+    await service.set({"key": "a", "delete": True})
+    await service.set({"key": "a", "value": "4"}, *other)
+
+    values = [(row["before"] or {}).get("value") for row in await service.changes("a")]
+    assert values == [None, "3", "2", None, "1", None]
+    service.clock.advance(10_000)
+    found = await service.differences(first, service.clock.now())
+    differences = [(row["key"], row["before"]["value"], row["after"]["value"]) for row in found["differences"]]
+    assert differences == [("a", "1", "4")]
+
+
+@pytest.mark.both_databases
 async def test_an_entry_keeps_its_newest_changes_and_its_older_values_are_unknown(service: _Service) -> None:
     await service.configure(changes=3)
     start = service.clock.now()
