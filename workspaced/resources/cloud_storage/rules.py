@@ -119,7 +119,7 @@ class FileChanges(Body):
 class UploadCompletion(Body):
     """The optional body of upload-complete."""
 
-    upload_id: Annotated[str | None, Identifier(description="The last upload by default.")] = None
+    upload_id: Annotated[str | None, Identifier(description="By default, the upload that was received last.")] = None
     sha256: Annotated[str | None, Sha256()] = None
 
 
