@@ -288,6 +288,7 @@ async def test_the_service_can_have_a_history_of_all_sinks_and_keeps_it_over_a_r
         ({"from": "yesterday"}, "bad_from"),
         ({"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}, "bad_from"),
         ({"from": "2026-01-02T00:00:00Z", "to": "x"}, "bad_to"),
+        ({"from": "0001-01-01T00:00:00+23:59"}, "bad_from"),
         ({"from": "2026-01-02T00:00:00Z", "cursor": "x"}, "bad_cursor"),
         ({"from": "2026-01-02T00:00:00Z", "skip": "1"}, "bad_skip"),
     ],

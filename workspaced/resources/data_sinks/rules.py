@@ -97,7 +97,7 @@ class ObservedAt(Member):
     def _check(self, value: Any, _info: Info) -> Any:
         try:
             return microseconds(value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError):
             raise rejected("bad_timestamp", "must be an RFC 3339 date-time with an offset") from None
 
 
