@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from workspaced.core.bodies import Body, read_body
+from workspaced.core.json_body import is_deeper
 from workspaced.core.json_schema import Schema, string
 from workspaced.core.members import Flag, Identifier, Info, Text, Whole, bound, rejected
 from workspaced.core.problems import Invalid
@@ -156,11 +157,11 @@ def read_metadata(body: object, limits: Limits) -> str:
     """
     if not isinstance(body, dict):
         raise Invalid.at("", "wrong_type", "The body must be a JSON object.")
+    if is_deeper(body, limits.metadata_depth):
+        raise Invalid.at("", "too_deep", f"Metadata may be nested {limits.metadata_depth} levels deep.")
     text = _CANONICAL.encode(body)
     if len(text) > limits.metadata_bytes:
         raise Invalid.at("", "too_long", f"Metadata may have {limits.metadata_bytes} bytes at the most.")
-    if _depth(body, limits.metadata_depth) > limits.metadata_depth:
-        raise Invalid.at("", "too_deep", f"Metadata may be nested {limits.metadata_depth} levels deep.")
     return text.decode()
 
 
@@ -175,11 +176,3 @@ def read_workspace_id(query: Mapping[str, str]) -> str:
 def type_of(file_name: str) -> str:
     """Return the media type that follows from a file name."""
     return _BY_NAME.guess_type(f"x{file_name}", strict=True)[0] or UNKNOWN_TYPE
-
-
-def _depth(value: object, most: int) -> int:
-    """Return how deep a value is nested, at most ``most`` + 1 levels."""
-    if not isinstance(value, dict | list) or most < 0:
-        return 0
-    inner = value.values() if isinstance(value, dict) else value
-    return 1 + max((_depth(item, most - 1) for item in inner), default=0)

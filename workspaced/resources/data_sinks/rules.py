@@ -183,7 +183,7 @@ class SinkIcon(Body):
     source: _IconText = None
     name: _IconText = None
     color: _IconText = None
-    metadata: Annotated[dict[str, Any] | None, JsonObject()] = None
+    metadata: Annotated[dict[str, Any] | None, JsonObject(deepest="metadata_depth")] = None
 
 
 class IconMember(Nested):
