@@ -106,6 +106,12 @@ class NewUpload(Body):
     sha256: Annotated[str | None, Sha256()] = None
 
 
+class NewVersion(NewUpload):
+    """An upload to the file ``id``. Without a name, the version gets the name that the file has at the commit."""
+
+    file_name: Annotated[str, FileName()] = ""
+
+
 class FileChanges(Body):
     """An update body."""
 
@@ -131,7 +137,12 @@ class ConversionRetry(Body):
 
 
 def typed(new: NewUpload, declared: str = "") -> NewUpload:
-    """Return the upload with a media type: its own type, the declared type, or the type by its name."""
+    """Return the upload with a media type: its own type, the declared type, or the type by its name.
+
+    Without a name, it has only its own type.
+    """
+    if not new.file_name:
+        return new
     return new.model_copy(update={"content_type": new.content_type or declared or type_of(new.file_name)})
 
 
@@ -142,7 +153,8 @@ def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limi
         Invalid: the query has mistakes.
     """
     known = {"id", "workspaceId", "fileName", "contentType", "sha256"}
-    new, _ = read_body(NewUpload, {name: value for name, value in query.items() if name in known}, limits)
+    body = NewVersion if "id" in query else NewUpload
+    new, _ = read_body(body, {name: value for name, value in query.items() if name in known}, limits)
     declared = (
         content_type if _MEDIA_TYPE.fullmatch(content_type) and content_type.lower() not in _UNSPECIFIC_TYPES else ""
     )
