@@ -84,6 +84,9 @@ def test_mistakes_are_reported_as_sentences(tmp_path: Path) -> None:
     wrong = workspaced("keys", "create", "x", "--role", "owner", "--workspace", "W", "--data", str(tmp_path))
     assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'W' is not the id of a workspace: it must be a UUID.\n")
     assert workspaced("keys", "create", "x", "--role", "king", "--data", str(tmp_path)).returncode == 2
+    long = workspaced("keys", "create", "x", "--role", "owner", "--days", "3000000", "--data", str(tmp_path))
+    assert long.returncode == 2
+    assert "36500" in long.stderr
 
 
 def test_it_prints_its_version() -> None:

@@ -18,6 +18,7 @@ from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.security.key_format import key_id_of
 from workspaced.security.key_store import StoredKey
 from workspaced.security.permissions import EVERYWHERE, ROLES, WorkspaceGrant
+from workspaced.settings.model import MOST_KEY_DAYS
 from workspaced.storage.address import Address
 from workspaced.storage.port import ReadTransaction, Transaction
 
@@ -36,7 +37,13 @@ def keys() -> None:
 @click.option(
     "--workspace", default=EVERYWHERE, help="Id of the one workspace for which the key is valid; default: all."
 )
-@click.option("--days", type=click.IntRange(min=1), default=365, show_default=True, help="How long the key is valid.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, MOST_KEY_DAYS),
+    default=365,
+    show_default=True,
+    help="How many days the key is valid.",
+)
 @click.option("--guest", is_flag=True, help="The key is valid only in workspaces that admit guests.")
 @click.option("--never-expires", is_flag=True, help="The key is valid until it is revoked.")
 @address_option

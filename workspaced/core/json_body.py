@@ -61,6 +61,14 @@ def _has_nul(value: object) -> bool:
     return isinstance(value, list) and any(_has_nul(item) for item in value)
 
 
+def is_deeper(value: object, levels: int) -> bool:
+    """Whether objects and lists are nested deeper than ``levels``. Check values that are stored: encoding and pages recurse."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels < 1 or any(is_deeper(item, levels - 1) for item in inner)
+
+
 def require_json(content_type: str | None, body: bytes) -> None:
     """Reject a body with a media type other than JSON. A body without a media type is read as JSON.
 

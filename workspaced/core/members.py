@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from workspaced.core.json_body import is_deeper
 from workspaced.core.json_schema import (
     FLAG,
     NOT_BLANK,
@@ -194,15 +195,21 @@ class Flag(Member):
         return value
 
 
+@dataclass(frozen=True, kw_only=True)
 class JsonObject(Member):
-    """Any JSON object."""
+    """Any JSON object that is nested at most ``deepest`` levels deep."""
 
-    form = OBJECT
+    deepest: Bound
 
-    def _check(self, value: Any, _info: Info) -> Any:
+    def _check(self, value: Any, info: Info) -> Any:
         if not isinstance(value, dict):
             raise rejected("wrong_type", "must be a JSON object")
+        if is_deeper(value, deepest := bound(info.context.limits, self.deepest)):
+            raise rejected("too_deep", f"may be nested {deepest} levels deep at the most")
         return value
+
+    def _form(self, limits: Any) -> Schema:
+        return described(OBJECT, f"Nested {bound(limits, self.deepest)} levels deep at the most.")
 
 
 @dataclass(frozen=True, kw_only=True)

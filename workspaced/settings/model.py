@@ -18,6 +18,7 @@ from workspaced.storage.blobs.address import BucketAddress
 
 MOST_CHANGES: Final = 1_000
 MOST_DAYS: Final = 3_650
+MOST_KEY_DAYS: Final = 36_500
 _PUBLIC_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
 _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
@@ -36,13 +37,8 @@ class HistorySettings:
         Raises:
             ValueError: a value is not a whole number, or is out of range; the sentence names the variable.
         """
-        given = whole_numbers(environment, "WORKSPACED_HISTORY_", {"changes": 0, "days": 1})
-        for name, most in (("changes", MOST_CHANGES), ("days", MOST_DAYS)):
-            if given.get(name, 0) > most:
-                raise ValueError(
-                    f"WORKSPACED_HISTORY_{name.upper()} is '{given[name]}', but may be {most} at the most."
-                )
-        return cls(**given)
+        lowest, highest = {"changes": 0, "days": 1}, {"changes": MOST_CHANGES, "days": MOST_DAYS}
+        return cls(**whole_numbers(environment, "WORKSPACED_HISTORY_", lowest, highest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +117,10 @@ class Limits:
         """Return the defaults, replaced by the variables ``WORKSPACED_<NAME>``.
 
         Raises:
-            ValueError: a value is not a whole number; the sentence names the variable.
+            ValueError: a value is not a whole number, or is out of range; the sentence names the variable.
         """
         lowest = {field.name: 0 if "_per_" in field.name else 1 for field in dataclasses.fields(cls)}
-        return cls(**whole_numbers(environment, "WORKSPACED_", lowest))
+        return cls(**whole_numbers(environment, "WORKSPACED_", lowest, {"key_days": MOST_KEY_DAYS}))
 
     @property
     def compared_changes(self) -> int:

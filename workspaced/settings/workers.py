@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+_NO_BOUNDS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +77,15 @@ class ConversionSettings:
         return cls(**given, heartbeat_seconds=lease / 5)  # type: ignore[arg-type]  # each field is a number
 
 
-def whole_numbers(environment: Mapping[str, str], prefix: str, lowest: Mapping[str, int]) -> dict[str, int]:
-    """Return the fields that have a variable ``<prefix><NAME>``. ``lowest`` has the smallest permitted value of each field.
+def whole_numbers(
+    environment: Mapping[str, str], prefix: str, lowest: Mapping[str, int], highest: Mapping[str, int] = _NO_BOUNDS
+) -> dict[str, int]:
+    """Return the fields that have a variable ``<prefix><NAME>``.
+
+    ``lowest`` has the smallest permitted value of each field, and ``highest`` the largest one, if there is one.
 
     Raises:
-        ValueError: a value is not a whole number, or is too small; the sentence names the variable.
+        ValueError: a value is not a whole number, or is out of range; the sentence names the variable.
     """
     given: dict[str, int] = {}
     for name, least in lowest.items():
@@ -85,6 +93,8 @@ def whole_numbers(environment: Mapping[str, str], prefix: str, lowest: Mapping[s
         text = environment.get(variable, "")
         if text and not (text.isascii() and text.isdigit() and int(text) >= least):
             raise ValueError(f"{variable} is '{text}', but must be a whole number of at least {least}.")
+        if text and name in highest and int(text) > highest[name]:
+            raise ValueError(f"{variable} is '{text}', but must be at most {highest[name]}.")
         if text:
             given[name] = int(text)
     return given

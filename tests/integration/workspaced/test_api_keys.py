@@ -80,6 +80,7 @@ async def test_an_invalid_body_is_400_and_creates_no_key(http: httpx.AsyncClient
         ({"expiresAt": "2020-01-01T00:00:00Z"}, "bad_timestamp", "/expiresAt"),
         ({"expiresAt": "soon"}, "bad_timestamp", "/expiresAt"),
         ({"expiresAt": False}, "bad_timestamp", "/expiresAt"),
+        ({"expiresAt": "9999-12-31T23:59:59-23:59"}, "bad_timestamp", "/expiresAt"),
         ({"guest": "yes"}, "wrong_type", "/guest"),
     ):
         response = await http.post(_KEYS, json={"name": "x", "role": "reader", **body})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from typing import Any
 
@@ -80,6 +81,8 @@ async def test_an_invalid_create_body_is_400_and_nothing_is_stored(http: httpx.A
         ({"label": "x", "icon": 7}, "wrong_type", "/icon"),
         ({"label": "x", "icon": {"name": 7}}, "wrong_type", "/icon/name"),
         ({"label": "x", "icon": {"metadata": {"t": "m" * 4_096}}}, "too_long", "/icon"),
+        ({"label": "x", "icon": {"metadata": _nested(17)}}, "too_deep", "/icon/metadata"),
+        ({"label": "x", "icon": json.dumps({"metadata": _nested(600)})}, "too_deep", "/icon/metadata"),
         ({"label": "x", "entries": {}}, "wrong_type", "/entries"),
         ({"label": "x", "entries": [{"key": "k"}]}, "required", "/entries/0/dataType"),
         ({"label": "x", "entries": [{"key": "k", "dataType": ""}]}, "bad_data_type", "/entries/0/dataType"),
@@ -90,6 +93,13 @@ async def test_an_invalid_create_body_is_400_and_nothing_is_stored(http: httpx.A
         assert response.status_code == 400, body
         assert (response.json()["errors"][0]["code"], response.json()["errors"][0]["pointer"]) == (code, pointer), body
         assert (await http.get(f"{sinks}/list")).json() == [], body
+
+
+async def test_the_metadata_of_an_icon_may_be_nested_sixteen_levels_deep(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract S3
+    metadata = _nested(16)
+    made = await http.post(sinks, json={"label": "x", "icon": {"metadata": metadata}})
+    assert (made.status_code, made.json()["icon"]) == (201, {"metadata": metadata})
 
 
 async def test_a_failed_create_leaves_no_gap_in_the_serials_and_a_deleted_sink_does(
@@ -275,3 +285,7 @@ async def test_every_response_below_the_sinks_announces_bulk_and_no_other_does(
     del http.headers["x-api-key"]
     assert (await http.get(sinks)).headers["X-Bulk-Mass"] == expected
     assert "X-Bulk-Mass" not in (await http.get("/v1/workspace")).headers
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    return {"a": _nested(levels - 1)} if levels > 1 else {"a": 1}

@@ -474,11 +474,11 @@ async def test_a_file_is_uploaded_changed_and_deleted(browser: httpx.AsyncClient
         None,
         72_000,
     )
-    headers = {**OWN, "Accept": "application/json", "X-Form-Token": token, "Content-Type": "text/csv"}
+    headers = {**OWN, "Accept": "application/json", "X-Form-Token": token, "Content-Type": "text/plain"}
     newer = await browser.post(f"{file}/upload", params={"name": "other.csv"}, content=b"k,v\n", headers=headers)
     assert (newer.status_code, newer.json()["page"]) == (201, file)
     (record,) = (await http.get("/v1/cloud-storage", params={"workspaceId": workspace})).json()
-    assert (record["fileName"], record["size"], record["version"]) == ("c.csv", 4, 2)
+    assert (record["fileName"], record["contentType"], record["size"], record["version"]) == ("c.csv", "text/csv", 4, 2)
 
     assert (await send(browser, f"{file}/metadata", metadata='{"material": "AlSi10Mg", "n": 0.10}')).status_code == 303
     metadata = f"/v1/cloud-storage/metadata/{record['id']}"

@@ -175,6 +175,31 @@ async def test_the_values_at_any_two_instants_are_those_that_the_service_returne
 
 
 @pytest.mark.both_databases
+@pytest.mark.parametrize("is_bulk", [False, True], ids=["single", "bulk"])
+async def test_a_key_that_is_added_again_after_the_clock_was_set_back_keeps_the_order_of_its_changes(
+    service: _Service, *, is_bulk: bool
+) -> None:
+    # Without a clock that is set back: a request that another process received earlier commits after the removal.
+    other = [{"key": "other", "value": "0"}] if is_bulk else []
+    await service.configure(changes=10)
+    first = await service.set({"key": "a", "value": "1"}, *other)
+    service.clock.advance(10_000)
+    await service.set({"key": "a", "delete": True})
+    service.clock.advance(-5_000)
+    for value in ("2", "3"):
+        await service.set({"key": "a", "value": value}, *other)
+    await service.set({"key": "a", "delete": True})
+    await service.set({"key": "a", "value": "4"}, *other)
+
+    values = [(row["before"] or {}).get("value") for row in await service.changes("a")]
+    assert values == [None, "3", "2", None, "1", None]
+    service.clock.advance(10_000)
+    found = await service.differences(first, service.clock.now())
+    differences = [(row["key"], row["before"]["value"], row["after"]["value"]) for row in found["differences"]]
+    assert differences == [("a", "1", "4")]
+
+
+@pytest.mark.both_databases
 async def test_an_entry_keeps_its_newest_changes_and_its_older_values_are_unknown(service: _Service) -> None:
     await service.configure(changes=3)
     start = service.clock.now()
@@ -263,6 +288,7 @@ async def test_the_service_can_have_a_history_of_all_sinks_and_keeps_it_over_a_r
         ({"from": "yesterday"}, "bad_from"),
         ({"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}, "bad_from"),
         ({"from": "2026-01-02T00:00:00Z", "to": "x"}, "bad_to"),
+        ({"from": "0001-01-01T00:00:00+23:59"}, "bad_from"),
         ({"from": "2026-01-02T00:00:00Z", "cursor": "x"}, "bad_cursor"),
         ({"from": "2026-01-02T00:00:00Z", "skip": "1"}, "bad_skip"),
     ],

@@ -49,7 +49,8 @@ def request_to(
     }
     names["key"] = api_key if operation.path.startswith("/v1/api-keys") else sample.key
     query = {**_QUERIES, "workspaceId": sample.workspace}
-    wanted = {parameter.name for parameter in operation.query if parameter.required or parameter.name == "workspaceId"}
+    needed = {"workspaceId", "fileName"}  # a new file needs a name
+    wanted = {parameter.name for parameter in operation.query if parameter.required or parameter.name in needed}
     body: Any = operation.body.example if operation.body else None
     return Request(
         operation=operation,

@@ -217,10 +217,18 @@ def test_metadata_is_stored_in_one_order_with_the_digits_of_its_numbers() -> Non
 
 def test_metadata_is_an_object_of_bounded_size_and_depth() -> None:
     # contract C4
-    deep: object = {}
+    deep: dict[str, object] = {}
     for _ in range(16):
         deep = {"a": deep}
-    for body, code in (([], "wrong_type"), ({"a": "x" * 65_536}, "too_long"), (deep, "too_deep")):
+    deepest: object = []
+    for _ in range(5_000):
+        deepest = [deepest]
+    for body, code in (
+        ([], "wrong_type"),
+        ({"a": "x" * 65_536}, "too_long"),
+        (deep, "too_deep"),
+        ({"a": deepest}, "too_deep"),
+    ):
         with pytest.raises(Invalid) as refused:
             read_metadata(body, LIMITS)
         assert refused.value.code == code

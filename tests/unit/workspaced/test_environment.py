@@ -48,6 +48,8 @@ def test_without_variables_every_setting_has_its_default() -> None:
         ("ICON_AS_TEXT", "yes", "true or false"),
         ("READERS", "2.5", "a whole number of at least 1"),
         ("READERS", "0", "a whole number of at least 1"),
+        ("KEY_DAYS", "36501", "at most 36500"),
+        ("HISTORY_DAYS", "3651", "at most 3650"),
         ("BUSY_SECONDS", "-1", "a number of at least 0.001"),
         ("MAINTENANCE_SECONDS", "1e9", "a number of at least 0.001"),
         ("IDEMPOTENCY_HOURS", "nan", "a number of at least 0.001"),

@@ -36,6 +36,8 @@ def test_a_time_is_written_with_milliseconds(milliseconds: int, text: str) -> No
         ("2026-05-01T14:00:00+02:00", 1_777_636_800_000_000),
         ("2026-05-01t12:00:00.123456789z", 1_777_636_800_123_456),
         ("1969-12-31T23:59:59.5Z", -500_000),
+        ("0001-01-01T01:00:00+01:00", -62_135_596_800_000_000),
+        ("9999-12-31T22:59:59.999999-01:00", 253_402_300_799_999_999),
     ],
 )
 def test_rfc_3339_is_parsed_to_the_microsecond(text: str, expected: int) -> None:
@@ -43,7 +45,19 @@ def test_rfc_3339_is_parsed_to_the_microsecond(text: str, expected: int) -> None
     assert microseconds(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "2026-05-01", "2026-05-01T12:00:00", "2026-13-01T12:00:00Z", "12:00", "now"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2026-05-01",
+        "2026-05-01T12:00:00",
+        "2026-13-01T12:00:00Z",
+        "12:00",
+        "now",
+        "0001-01-01T00:00:00+00:01",
+        "9999-12-31T23:59:59-00:01",
+    ],
+)
 def test_an_invalid_time_is_rejected(text: str) -> None:
     # contract G3
     with pytest.raises(ValueError, match=r"."):

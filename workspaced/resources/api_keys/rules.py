@@ -42,7 +42,7 @@ class Expiry(Member):
             return value
         try:
             at = microseconds(value) // 1_000
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError):
             at = 0
         if at <= info.context.now:
             raise rejected("bad_timestamp", 'must be an RFC 3339 date-time in the future, or "never"')

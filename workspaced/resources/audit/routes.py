@@ -103,7 +103,7 @@ def _instant(query: Mapping[str, str], name: str, default: int) -> int:
         return default
     try:
         return -(-microseconds(text) // 1_000)
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise Invalid(f"bad_{name}", f"{name} must be an RFC 3339 date-time with an offset.") from error
 
 

@@ -99,7 +99,7 @@ FROM cloud_file WHERE id = :file_id
 
 -- name: uploads
 SELECT u.number, u.id, f.id, u.file_name, u.content_type, u.expected_size, u.expected_sha256, u.expires_at, u.sha256, u.size,
-       u.completed_at, w.id, u.key_id, u.secret
+       u.received_at, u.completed_at, w.id, u.key_id, u.secret
 FROM cloud_upload u JOIN cloud_file f ON f.number = u.file JOIN workspace w ON w.number = f.workspace
 
 -- name: find_upload
@@ -107,13 +107,17 @@ FROM cloud_upload u JOIN cloud_file f ON f.number = u.file JOIN workspace w ON w
 WHERE u.id = :id AND f.deleted_at IS NULL AND w.deleted_at IS NULL
 
 -- name: uploads_of_file
--- The newest first.
 {uploads}
-WHERE u.file = :file ORDER BY u.number DESC
+WHERE u.file = :file
 
 -- name: receive_upload
--- A second upload by the same link changes no row.
-UPDATE cloud_upload SET sha256 = :sha256, size = :size, received_at = :now WHERE number = :number AND sha256 IS NULL
+-- A second upload by the same link changes no row. The uploads of a file are received in the order of received_at, although :now
+-- may be the time at which a long upload began.
+UPDATE cloud_upload
+SET sha256 = :sha256, size = :size,
+    received_at = (SELECT CASE WHEN max(o.received_at) >= :now THEN max(o.received_at) + 1 ELSE :now END
+                   FROM cloud_upload o WHERE o.file = cloud_upload.file)
+WHERE number = :number AND sha256 IS NULL
 
 -- name: complete_upload
 UPDATE cloud_upload SET completed_at = :now WHERE number = :number AND completed_at IS NULL

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from workspaced.core.bodies import Body, read_body
+from workspaced.core.json_body import is_deeper
 from workspaced.core.json_schema import Schema, string
 from workspaced.core.members import Flag, Identifier, Info, Text, Whole, bound, rejected
 from workspaced.core.problems import Invalid
@@ -105,6 +106,12 @@ class NewUpload(Body):
     sha256: Annotated[str | None, Sha256()] = None
 
 
+class NewVersion(NewUpload):
+    """An upload to the file ``id``. Without a name, the version gets the name that the file has at the commit."""
+
+    file_name: Annotated[str, FileName()] = ""
+
+
 class FileChanges(Body):
     """An update body."""
 
@@ -119,7 +126,7 @@ class FileChanges(Body):
 class UploadCompletion(Body):
     """The optional body of upload-complete."""
 
-    upload_id: Annotated[str | None, Identifier(description="The last upload by default.")] = None
+    upload_id: Annotated[str | None, Identifier(description="By default, the upload that was received last.")] = None
     sha256: Annotated[str | None, Sha256()] = None
 
 
@@ -130,7 +137,12 @@ class ConversionRetry(Body):
 
 
 def typed(new: NewUpload, declared: str = "") -> NewUpload:
-    """Return the upload with a media type: its own type, the declared type, or the type by its name."""
+    """Return the upload with a media type: its own type, the declared type, or the type by its name.
+
+    Without a name, it has only its own type.
+    """
+    if not new.file_name:
+        return new
     return new.model_copy(update={"content_type": new.content_type or declared or type_of(new.file_name)})
 
 
@@ -141,7 +153,8 @@ def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limi
         Invalid: the query has mistakes.
     """
     known = {"id", "workspaceId", "fileName", "contentType", "sha256"}
-    new, _ = read_body(NewUpload, {name: value for name, value in query.items() if name in known}, limits)
+    body = NewVersion if "id" in query else NewUpload
+    new, _ = read_body(body, {name: value for name, value in query.items() if name in known}, limits)
     declared = (
         content_type if _MEDIA_TYPE.fullmatch(content_type) and content_type.lower() not in _UNSPECIFIC_TYPES else ""
     )
@@ -156,11 +169,11 @@ def read_metadata(body: object, limits: Limits) -> str:
     """
     if not isinstance(body, dict):
         raise Invalid.at("", "wrong_type", "The body must be a JSON object.")
+    if is_deeper(body, limits.metadata_depth):
+        raise Invalid.at("", "too_deep", f"Metadata may be nested {limits.metadata_depth} levels deep.")
     text = _CANONICAL.encode(body)
     if len(text) > limits.metadata_bytes:
         raise Invalid.at("", "too_long", f"Metadata may have {limits.metadata_bytes} bytes at the most.")
-    if _depth(body, limits.metadata_depth) > limits.metadata_depth:
-        raise Invalid.at("", "too_deep", f"Metadata may be nested {limits.metadata_depth} levels deep.")
     return text.decode()
 
 
@@ -175,11 +188,3 @@ def read_workspace_id(query: Mapping[str, str]) -> str:
 def type_of(file_name: str) -> str:
     """Return the media type that follows from a file name."""
     return _BY_NAME.guess_type(f"x{file_name}", strict=True)[0] or UNKNOWN_TYPE
-
-
-def _depth(value: object, most: int) -> int:
-    """Return how deep a value is nested, at most ``most`` + 1 levels."""
-    if not isinstance(value, dict | list) or most < 0:
-        return 0
-    inner = value.values() if isinstance(value, dict) else value
-    return 1 + max((_depth(item, most - 1) for item in inner), default=0)

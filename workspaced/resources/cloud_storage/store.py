@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from workspaced.core.problems import ConflictProblem, ForbiddenProblem
+from workspaced.core.problems import ConflictProblem, ForbiddenProblem, Invalid
 from workspaced.http.operations import Call
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import (
@@ -74,6 +74,7 @@ def find_target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
 
     Raises:
         ConflictProblem: another resource has the id; the response does not say which (contract G2).
+        Invalid: the upload makes a new file, but has no name.
     """
     if new.id is None:
         return None
@@ -82,6 +83,8 @@ def find_target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
         file is not None and file.workspace_id != new.workspace_id
     ):
         raise ConflictProblem("id_in_use", "This id is in use.")
+    if file is None and not new.file_name:
+        raise Invalid.at("/fileName", "required", "fileName is required for a new file.")
     return file
 
 

@@ -158,7 +158,8 @@ class _Uploads:
         """Upload a file.
 
         Uploads a file, or another version of a file, in one request. The body is the bytes of the file, of any type. Bytes that
-        are compressed with gzip are stored uncompressed.
+        are compressed with gzip are stored uncompressed. Without `fileName`, another version keeps the name and the type of the
+        file.
         201: The file.
         409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the file is used up.
         422: `sha256_mismatch`: other bytes were sent.
@@ -184,7 +185,10 @@ class _Uploads:
                 file = _find_or_insert(tx, call, new, file_id=file_id, size=incoming.size)
                 self._blobs.use(tx, kept)
                 content = FileContent(
-                    file_name=new.file_name, content_type=new.content_type, sha256=incoming.sha256, size=incoming.size
+                    file_name=new.file_name or file.file_name,
+                    content_type=new.content_type or file.content_type,
+                    sha256=incoming.sha256,
+                    size=incoming.size,
                 )
                 file = _add_version(tx, call, file, content)
                 headers = (("Location", f"{COLLECTION}/{file.id}"), etag(file.version))
@@ -292,10 +296,10 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
             success=Success(FileRecord, ("ETag", "Location"), status=201, links=_LINKS),
             query=(
                 OF_WORKSPACE,
-                Parameter("fileName", "The name of the file.", FileName().schema(limits), required=True),
+                Parameter("fileName", "The name of the file; required for a new file.", FileName().schema(limits)),
                 Parameter(
                     "contentType",
-                    "The type of the file; by default the type in the header.",
+                    "The type of the file; with `fileName`, by default the type in the header.",
                     MediaType().schema(limits),
                 ),
                 Parameter("id", "The id of an existing file, which gets another version.", UUID),

@@ -56,9 +56,9 @@ def record_bytes(tx: Transaction, upload: StoredUpload, *, sha256: str, size: in
 def find_received(
     reader: ReadTransaction, file: StoredFile, *, upload_id: str | None, sha256: str | None
 ) -> StoredUpload:
-    """Return the upload to complete: the newest upload with received bytes, or the upload with this id.
+    """Return the upload to complete: the upload with this id; without an id, the upload that was received last.
 
-    A completed upload is returned only if there is no other, so that a repeated completion has no effect.
+    The upload may be completed already. Then another completion has no effect; an earlier upload does not replace it.
 
     Raises:
         ConflictProblem: no bytes were received.
@@ -66,7 +66,7 @@ def find_received(
     """
     uploads = [StoredUpload._make(row) for row in reader.all(_SQL["uploads_of_file"], {"file": file.number})]
     received = [one for one in uploads if one.sha256 is not None and upload_id in {None, one.id}]
-    upload = next((one for one in received if one.completed_at is None), received[0] if received else None)
+    upload = max(received, key=lambda one: (one.received_at or 0, one.number), default=None)
     if upload is None:
         raise ConflictProblem("not_uploaded", "No bytes were received for this file: send them to uploadUrl first.")
     if upload.expected_size not in {None, upload.size}:

@@ -87,6 +87,7 @@ class StoredUpload(NamedTuple):
     expires_at: int
     sha256: str | None
     size: int | None
+    received_at: int | None
     completed_at: int | None
     workspace_id: str
     key_id: str

@@ -175,5 +175,5 @@ def read_moments(query: Mapping[str, str], *, now: int) -> Moments:
 def _instant(query: Mapping[str, str], name: str) -> int:
     try:
         return microseconds(query.get(name, "")) // 1_000
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise Invalid(f"bad_{name}", f"{name} must be an RFC 3339 date-time with an offset.") from error

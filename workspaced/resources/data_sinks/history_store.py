@@ -110,18 +110,21 @@ def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState
     """
     if not open_history(tx, states[0][0], sink):
         return
-    created = [after.key for _, before, after in states if after and not before]
-    last = _last_changes(tx, sink, created) if created else {}
-    rows: list[Row] = []
+    changed: list[tuple[Call, str, StoredEntry | None]] = []
     for call, before, after in states:
         entry = after or before
-        if entry is None or (before and after and before[3:5] == after[3:5]):
-            continue
-        at = max(call.now, entry.updated_at if before else last[entry.key])
+        if entry is not None and not (before and after and before[3:5] == after[3:5]):
+            changed.append((call, entry.key, before))
+    if not changed:
+        return
+    last = _last_changes(tx, sink, [key for _, key, _ in changed])
+    rows: list[Row] = []
+    for call, key, before in changed:
+        # The entry may be younger than the last change of its key: the key was removed and added again.
+        at = max(call.now, last[key], before.updated_at if before else 0)
         old = (before.value, before.data_type) if before else (None, None)
-        rows.append((sink.number, entry.key, at, *old, *columns_of(call).values(), before.origin if before else None))
-    if rows:
-        tx.load(_SQL["insert"], rows)
+        rows.append((sink.number, key, at, *old, *columns_of(call).values(), before.origin if before else None))
+    tx.load(_SQL["insert"], rows)
 
 
 def columns_of(call: Call) -> dict[str, str]:

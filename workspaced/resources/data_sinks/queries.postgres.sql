@@ -71,10 +71,10 @@ FROM item
 INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
                           old_origin)
 SELECT :sink, s.key,
-       greatest(:now, coalesce(e.updated_at,
-                               (SELECT c.at FROM entry_change c
-                                WHERE c.sink = :sink AND c.key >= s.key AND c.key <= s.key
-                                ORDER BY c.key DESC, c.at DESC LIMIT 1), 0)),
+       greatest(:now, e.updated_at,
+                (SELECT c.at FROM entry_change c
+                 WHERE c.sink = :sink AND c.key >= s.key AND c.key <= s.key
+                 ORDER BY c.key DESC, c.at DESC LIMIT 1)),
        e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation, e.origin
 FROM {staged}
 LEFT JOIN LATERAL (SELECT number, value, data_type, observed_at, updated_at, origin FROM data_sink_entry

@@ -189,12 +189,13 @@ SET data_type = (SELECT e.data_type FROM data_sink_entry e WHERE e.sink = :sink 
 WHERE data_type IS NULL
 
 -- name: record_stage
--- Add the staged items that change an entry to the history. A new entry continues the history of its key.
+-- Add the staged items that change an entry to the history. No change is earlier than the last change of its key, which another
+-- entry with this key may have had.
 INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
                           old_origin)
 SELECT :sink, s.key,
-       max(:now, coalesce(e.updated_at, (SELECT c.at FROM entry_change c WHERE c.sink = :sink AND c.key = s.key
-                                         ORDER BY c.at DESC LIMIT 1), 0)),
+       max(:now, coalesce(e.updated_at, 0),
+           coalesce((SELECT c.at FROM entry_change c WHERE c.sink = :sink AND c.key = s.key ORDER BY c.at DESC LIMIT 1), 0)),
        e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation, e.origin
 FROM {staged} LEFT JOIN data_sink_entry e ON e.sink = :sink AND e.key = s.key
 WHERE CASE WHEN e.number IS NULL THEN NOT s.remove

@@ -97,7 +97,7 @@ class ObservedAt(Member):
     def _check(self, value: Any, _info: Info) -> Any:
         try:
             return microseconds(value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError):
             raise rejected("bad_timestamp", "must be an RFC 3339 date-time with an offset") from None
 
 
@@ -183,7 +183,7 @@ class SinkIcon(Body):
     source: _IconText = None
     name: _IconText = None
     color: _IconText = None
-    metadata: Annotated[dict[str, Any] | None, JsonObject()] = None
+    metadata: Annotated[dict[str, Any] | None, JsonObject(deepest="metadata_depth")] = None
 
 
 class IconMember(Nested):

@@ -48,13 +48,13 @@ async def upload(request: PageRequest) -> Response:
 
 
 async def upload_version(request: PageRequest) -> Response:
-    """Store the body as the newest version of a file. The file keeps its name. The response is like that of `upload`.
+    """Store the body as the newest version of a file, which keeps its name and type. The response is like that of `upload`.
 
     Raises:
         PageRefused: the API responds with an error.
     """
     _, file = await _page(request, "")
-    return await _store(request, {"fileName": file["fileName"], "id": file["id"]})
+    return await _store(request, {"id": file["id"]})
 
 
 async def _store(request: PageRequest, query: Mapping[str, str]) -> Response:
