@@ -46,6 +46,8 @@ class Csv(Format):
         description=(
             "The header's row number as a spreadsheet counts. By default the header is the first row. If most rows below it"
             " have more fields, the header is the first row that looks like names and has the same number of fields as most rows."
+            " Then no row between the two may have the same number of fields as the first row, unless `preamble` is true, or"
+            " that number is 1."
         ),
     )
     header_rows: int = Field(
