@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import fnmatch
 import gzip
+import io
 import lzma
 import struct
 import zipfile
@@ -15,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import PurePosixPath
-from typing import BinaryIO, ClassVar, Protocol, cast
+from typing import Any, BinaryIO, ClassVar, Protocol, cast
 
 import polars as pl
 from msgspec.structs import replace
@@ -30,10 +31,12 @@ from ingestd.sdk.formats.record_chunk import RecordChunk, check_count
 UNPACKED_BYTES = 32 * 2**30
 """The limit for the unpacked size of one file. A larger file is treated as a decompression bomb."""
 
+_PACKED_BLOCK_BYTES = 2**16
+
 _OPENERS: Mapping[str, Callable[[BinaryIO], BufferedIOBase]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file, mode="rb"),
-    ".bz2": bz2.BZ2File,
-    ".xz": lzma.LZMAFile,
+    ".bz2": lambda file: io.BufferedReader(_StreamReader(file, bz2.BZ2Decompressor)),
+    ".xz": lambda file: io.BufferedReader(_StreamReader(file, lzma.LZMADecompressor)),
     ".zst": zstd.ZstdFile,
 }
 UNPACKING_ERRORS = (
@@ -100,6 +103,61 @@ def unpack_completely(file: BinaryIO, name: str) -> None:
         if is_disk_error(error):
             raise
         raise SourceBroken(f"{name} can't be unpacked to its end: {str(error) or type(error).__name__}") from error
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+class _StreamReader(io.RawIOBase):
+    """The content of a bz2 or xz file with one or more streams.
+
+    Data after a stream must be another stream, or zero bytes, which are padding. `bz2.BZ2File` and `lzma.LZMAFile` ignore
+    other data, so a damaged stream and all streams after it would be missing without an error.
+    """
+
+    def __init__(self, file: BinaryIO, create: Callable[[], _Decompressor]) -> None:
+        self._file = file
+        self._create = create
+        self._decompressor = create()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        with memoryview(buffer) as view:
+            data = self._read(view.nbytes)
+            view[: len(data)] = data
+        return len(data)
+
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while not data:
+            packed = b""
+            if self._decompressor.eof:
+                packed = self._next_stream()
+                if not packed:
+                    break
+                self._decompressor = self._create()
+            elif self._decompressor.needs_input:
+                packed = self._file.read(_PACKED_BLOCK_BYTES)
+                if not packed:
+                    raise EOFError("the file ends within its compressed data")
+            data = self._decompressor.decompress(packed, size)
+        return data
+
+    def _next_stream(self) -> bytes:
+        """Return the first bytes after the present stream and its padding; nothing at the end of the file."""
+        packed = self._decompressor.unused_data.lstrip(b"\0")
+        while not packed and (more := self._file.read(_PACKED_BLOCK_BYTES)):
+            packed = more.lstrip(b"\0")
+        return packed
 
 
 class _Readable(Protocol):

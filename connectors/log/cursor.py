@@ -26,8 +26,9 @@ NO_COLUMNS = LogColumns()
 class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The top of a file: its encoding, its dialect, and the length of everything before the first record.
 
-    ``end`` and ``rows``: this length in bytes and in rows. ``columns``: the columns of earlier files, if the file has no
-    header, for example because it was truncated. ``guessed``: the encoding is a guess.
+    ``end`` and ``rows``: this length in bytes and in rows. ``columns``: the columns of the rows that follow, if the header of
+    the file does not name them: the file has no header, for example because it was truncated, or a later row named its columns
+    in another order. ``guessed``: the encoding is a guess.
     """
 
     encoding: str

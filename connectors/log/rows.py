@@ -13,6 +13,7 @@ import polars as pl
 from msgspec.structs import replace
 
 from connectors.formats import Format, RecordChunk, RecordLocation, resolve_format
+from connectors.formats.column_order import ColumnOrder
 from connectors.formats.csv import Csv
 from connectors.formats.csv.detection import (
     DELIMITERS,
@@ -126,15 +127,18 @@ class LineScanner:
 class RowReader(ABC):
     """Reads the rows of one file from bytes that begin at a record.
 
-    ``facts``: the facts from the top of the file; every chunk has them. ``columns``: the columns of CSV. ``ends_with_next``: a
-    record may continue in the next line. So a record ends only when the next record begins, or after a time limit.
+    ``top``: the top of the file. ``facts``: the facts from the top; every chunk has them. ``columns``: the columns of CSV.
+    ``next_columns``: the columns of the rows after the rows that were read last. ``ends_with_next``: a record may continue in
+    the next line. So a record ends only when the next record begins, or after a time limit.
     """
 
     facts: dict[str, str]
     columns: LogColumns = NO_COLUMNS
+    next_columns: LogColumns = NO_COLUMNS
     ends_with_next = False
 
     def __init__(self, top: FileTop, name: str) -> None:
+        self.top = top
         self.lines = LineScanner(top.encoding)
         self._name = name
         self.facts = replace(encoding_by_name(top.encoding), guessed=top.guessed).facts
@@ -226,6 +230,7 @@ class _CsvRowReader(RowReader):
         self.facts |= {"file.delimiter": self._dialect.delimiter_name}
         if file_format.columns is None and top.columns.names:
             self._use_columns(top.columns)
+            self.facts |= {"file.header_row": str(top.header_row)} if top.header_row else {}
         elif file_format.columns is None:
             layout = replace(file_format.layout, header_row=top.header_row)
             header = read_header(
@@ -236,7 +241,7 @@ class _CsvRowReader(RowReader):
             self.facts |= {"file.header_row": str(header.row)}
 
     def _use_columns(self, columns: LogColumns) -> None:
-        self.columns = columns
+        self.columns = self.next_columns = columns
         self._layout = replace(self._layout, columns=columns.names)
         self.facts |= {f"units.{column}": unit for column, unit in columns.units}
 
@@ -254,10 +259,13 @@ class _CsvRowReader(RowReader):
         return 0 if record is None else self.source_offset(buffer, text, record[2])
 
     def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]:
-        return read_csv(
+        order = ColumnOrder(self.columns.names)
+        yield from read_csv(
             io.BytesIO(text), self._name,
             dialect=self._dialect, layout=self._layout, encoding="utf-8", start=start, block_bytes=_one_block(text),
+            order=order,
         )  # fmt: skip
+        self.next_columns = replace(self.columns, names=order.names)
 
 
 def _one_block(text: bytes) -> int:

@@ -142,7 +142,7 @@ class _TailPass:
 
     def _row_reader(self, part: CursorPart) -> RowReader:
         reader = self._follower.followed.row_reader(part)
-        if reader is None and part.top is not None:
+        if part.top is not None and (reader is None or reader.top != part.top):
             head = self._read_head(part.top.end)
             reader = create_row_reader(self._follower.file_format, part.top, head, self._name)
             self._use_reader(part, reader)
@@ -247,7 +247,16 @@ class _TailPass:
         for following in chunks:  # only the last step advances the offset, past all these records
             yield TailStep(part=part, row=row, chunk=chunk)
             chunk = following
+        after = self._with_columns(part, after, reader)
         yield TailStep(part=after, row=max(row, chunk.end.row), chunk=chunk)
+
+    def _with_columns(self, before: CursorPart, after: CursorPart, reader: RowReader) -> CursorPart:
+        """Return the part after a step with the columns of the rows that follow. A header in another order may change them."""
+        columns, reader.next_columns = reader.next_columns, reader.columns
+        if after.top is None or after.offset == before.offset or columns == reader.columns:
+            return after
+        self._follower.columns = columns
+        return replace(after, top=replace(after.top, columns=columns))
 
     def _is_overdue(self, part: CursorPart, *, quoted: bool, continues: bool = False) -> bool:
         if part.packed:

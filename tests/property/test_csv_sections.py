@@ -21,7 +21,7 @@ LINES = st.sampled_from(
     [
         b"a,1\n", b"b,2\n", b'"c,d",3\n', b'"say ""x""",4\n', b"e,5\r\n", b"f,\n", b",\n", b'g,"6\n', b'6",7\n', b'h,"\n"\n',
         b"\n", b"\r\n", b"i\n", b"j,1,2\n", b'k"l,8\n', b'"m"n,9\n', b"\xc3\xa4,1\n", b"\xff,1\n", b"o\0,1\n", b"p,1\rq,2\n",
-        b"#r,1\n",
+        b"#r,1\n", b"name,value\n", b"value,name\n",
         b"\xef\xbb\xbfs,1\n", b"t,1\r", b'"u\nv",2\n', b'""""\n',
         b"long " + b"x" * 2100 + b",1\n", b'"open ' + b"x" * 2100 + b"\n",
     ]

@@ -27,7 +27,7 @@ class Csv(Format):
         description=(
             "The encoding of the file. `detect` uses the byte order mark, else UTF-8. If no line is UTF-8, it guesses by the"
             " letters (Windows-1252 and others), and reports the guess. A row with bytes that are invalid in the encoding is"
-            " rejected."
+            " rejected. A file with the byte order mark of UTF-8 is UTF-8, whatever the setting."
         ),
     )
     delimiter: Literal["detect"] | _Mark = Field(
@@ -46,6 +46,8 @@ class Csv(Format):
         description=(
             "The header's row number as a spreadsheet counts. By default the header is the first row. If most rows below it"
             " have more fields, the header is the first row that looks like names and has the same number of fields as most rows."
+            " Then no row between the two may have the same number of fields as the first row, unless `preamble` is true, or"
+            " that number is 1."
         ),
     )
     header_rows: int = Field(

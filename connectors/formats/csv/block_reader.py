@@ -8,6 +8,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 
+from connectors.formats.column_order import ColumnOrder
 from connectors.formats.csv.detection import looks_like_header
 from connectors.formats.csv.dialect import Layout
 from connectors.formats.csv.fast import end_of_last_record, read_fast
@@ -32,13 +33,26 @@ SMALL_BYTES = 4 * 1024
 """The rest of a file up to this size is read record by record, because a call of polars would take longer."""
 
 
+_OTHER_HEADER = (
+    "The row begins with a byte order mark, and may be the header of another file that was appended here. The rows below"
+    " it are read with the columns of the first header. Split the file if they have other columns."
+)
+
+
 class BlockReader:
     """Reads the blocks after the header. ``read``: returns about the given number of bytes of UTF-8 text; b"" at the end."""
 
     def __init__(
-        self, read: Callable[[int], bytes], encoding: str, header: Header, layout: Layout, record_bytes: int
+        self,
+        read: Callable[[int], bytes],
+        encoding: str,
+        header: Header,
+        layout: Layout,
+        record_bytes: int,
+        *,
+        order: ColumnOrder | None = None,
     ) -> None:
-        """``encoding``: the name of the file's encoding."""
+        """``encoding``: the name of the file's encoding. ``order``: the order of the columns; None: the order of the header."""
         self._read = read
         self._encoding = encoding
         self._names = header.names
@@ -46,6 +60,7 @@ class BlockReader:
         self._fills = layout.ragged == "fill"
         self._has_header = not layout.columns
         self._record_bytes = record_bytes
+        self.order = order or ColumnOrder(header.names if self._has_header else ())
 
     def chunks(self, buffer: bytes, location: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
         """Yield the records from ``location``, where ``buffer`` begins, to the end of the file. Blocks: ``block_bytes``."""
@@ -80,10 +95,12 @@ class BlockReader:
 
         ``lines``: the number of lines, if known. In a returned chunk, each line is one record, and no record is rejected.
         """
-        if len(block) > self._record_bytes:  # in a larger block a record might be too large
+        if len(block) > self._record_bytes or self.order.is_changed:  # in a larger block a record might be too large
             return None
         records = read_fast(block, self._names, self._dialect, lines=lines)
         if records is None:
+            return None
+        if self.order.may_have_header(block, self._dialect.quote) and self.order.has_header(records):
             return None
         row = location.row + records.height
         positions = row_positions(range(location.row + 1, row + 1))
@@ -110,13 +127,17 @@ class BlockReader:
             if not fields:
                 continue
             clean = not quoted or is_cleanly_quoted(buffer[start:end], self._dialect)
-            if sound and clean and len(fields) == columns and end - start <= self._record_bytes and end < len(buffer):
-                rows.append(fields)  # the usual case comes first
+            whole = len(fields) == columns and end - start <= self._record_bytes and end < len(buffer)
+            repeated = self.order.find_header(fields)
+            if sound and clean and whole and not repeated:
+                rows.append(self.order.arrange(fields))  # the usual case comes first
                 numbers.append(row)
-            elif reject := self._find_reject(buffer[start:end], fields, row, is_last=final and end == len(buffer)):
+            elif reject := self._find_reject(
+                buffer[start:end], fields, row, repeated, is_last=final and end == len(buffer)
+            ):
                 rejects.append(reject)
             else:
-                rows.append([*fields, *[None] * (columns - len(fields))])
+                rows.append(self.order.arrange([*fields, *[None] * (columns - len(fields))]))
                 numbers.append(row)
         if not end:
             return None
@@ -128,14 +149,20 @@ class BlockReader:
             header=True,
         )
 
-    def _find_reject(self, record: bytes, fields: Sequence[str], row: int, *, is_last: bool) -> Reject | None:
-        """Return the reject of a record; None if the record is valid. ``is_last``: the file ends with this record."""
+    def _find_reject(
+        self, record: bytes, fields: Sequence[str], row: int, repeated: str, *, is_last: bool
+    ) -> Reject | None:
+        """Return the reject of a record; None if the record is valid.
+
+        ``repeated``: why the record is a header; else empty. ``is_last``: the file ends with this record.
+        """
         if len(record) > self._record_bytes:
             return self._reject_too_large(record, row, count_extra_lines(record))
-        reason = ""
+        reason = repeated
         if record.startswith(BOM_UTF8):
             record = record[len(BOM_UTF8) :]
-            reason = _describe_second_header(fields, self._names) if self._has_header else ""
+            if not reason and self._has_header and looks_like_header(fields):
+                reason = _OTHER_HEADER
         if is_last and is_unterminated(record, self._dialect):
             lines = describe_extra_lines(record)
             reason = f"The row opens a quote that is not closed before the end of the file{lines}."
@@ -144,7 +171,7 @@ class BlockReader:
         elif is_last and len(fields) != len(self._names) and not record.endswith((b"\n", b"\r")):
             reason = _describe_cut(fields, len(self._names))
         reason = reason or find_fault(fields, self._expected_fields(fields), self._encoding)
-        return build_reject(fields, self._names, row, reason) if reason else None
+        return build_reject(fields, self.order.names or self._names, row, reason) if reason else None
 
     def _expected_fields(self, fields: Sequence[str]) -> int:
         """Return how many fields this record should have."""
@@ -188,18 +215,6 @@ def _describe_cut(fields: Sequence[str], columns: int) -> str:
         f"The row has {counted(len(fields), 'field')} but the header names {columns}, and the file ends in it without a line"
         " end: it may be cut off here."
     )
-
-
-def _describe_second_header(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Return why a row after a byte order mark is no record; empty if it may be one."""
-    if list(fields) == list(names):
-        return "The row begins with a byte order mark and repeats the header, because another file was appended here."
-    if looks_like_header(fields):
-        return (
-            "The row begins with a byte order mark, and may be the header of another file that was appended here. The rows below"
-            " it are read with the columns of the first header. Split the file if they have other columns."
-        )
-    return ""
 
 
 def _reject_bad_quotes(record: bytes, row: int) -> Reject:

@@ -1,7 +1,8 @@
 """Detection of the dialect and the header of a CSV file by its first records. Performs no I/O.
 
 The first row is the header, unless most rows below it have more fields and would be rejected. Only in this case, a later row
-can be the header. Its fields must look like names, and a column below it must hold only numbers.
+can be the header. Its fields must look like names, and a column below it must hold only numbers. Rows between the two must not
+look like records of the first row: if a program adds a column and writes a new header, the records above it are not dropped.
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ def separator_line(beginning: bytes) -> tuple[str, int] | None:
     return (found[1].decode(), found.end()) if found else None
 
 
-def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: int | None, columns: int) -> str:
+def choose_delimiter(
+    samples: Mapping[str, Sequence[SampleRecord]], header_row: int | None, columns: int, *, preamble: bool = False
+) -> str:
     """Return the delimiter that gives the header several fields, and most records the same number.
 
     ``samples``: the first records as each delimiter separates them. ``columns``: the number of columns of a file without a
-    header, else 0. For such a file, return the delimiter that gives the first record this number of fields.
+    header, else 0. For such a file, return the delimiter that gives the first record this number of fields. ``preamble``: see
+    `find_header`.
     """
     best, best_score = ",", 0.0
     for delimiter, records in samples.items():
@@ -44,7 +48,7 @@ def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: 
             if records and len(records[0][1]) == columns:
                 return delimiter
             continue
-        header = find_header(records, header_row)
+        header = find_header(records, header_row, preamble=preamble)
         if header is None:
             continue
         row, fields = header
@@ -67,8 +71,13 @@ def _share_alike(records: Sequence[list[str]], columns: int) -> float:
     return alike / len(records) or (_LITTLE if separated * 2 > len(records) else 0.0)
 
 
-def find_header(records: Sequence[SampleRecord], header_row: int | None) -> SampleRecord | None:
-    """Return the header: the given row, else the first possible one; None if these records have no header."""
+def find_header(
+    records: Sequence[SampleRecord], header_row: int | None, *, preamble: bool = False
+) -> SampleRecord | None:
+    """Return the header: the given row, else the first possible one; None if these records have no header.
+
+    ``preamble``: rows above the header are known to be facts, so they may have as many fields as the first row.
+    """
     if header_row is not None:
         return next((record for record in records if record[0] == header_row), None)
     if not records:
@@ -84,8 +93,18 @@ def find_header(records: Sequence[SampleRecord], header_row: int | None) -> Samp
         rest = below[index + 1 :]
         alike = sum(len(other) == common for _, other in rest)
         if len(fields) == common and _could_be_names(fields):
-            return (row, fields) if alike >= _MOST * len(rest) and _has_numbers(rest, common) else first
+            is_above_data = alike >= _MOST * len(rest) and _has_numbers(rest, common)
+            above = [other for _, other in below[:index]]
+            has_records = _has_records(first[1], above, fields, preamble=preamble)
+            return (row, fields) if is_above_data and not has_records else first
     return first
+
+
+def _has_records(first: Sequence[str], above: Sequence[Sequence[str]], later: Sequence[str], *, preamble: bool) -> bool:
+    """Return True if the rows between the first row and a later row may be records below the first row as their header."""
+    if above and set(first) <= set(later):
+        return True
+    return not preamble and len(first) > 1 and any(len(fields) == len(first) for fields in above)
 
 
 def is_header(fields: Sequence[str], known: Sequence[str]) -> bool:

@@ -92,7 +92,9 @@ def _detect_dialect(buffer: bytes, dialect: Dialect, *, final: bool, layout: Lay
         marks = [mark for mark in marks if mark.encode() in buffer]
     last_row = layout.header_row and layout.header_row + layout.header_rows - 1
     samples = {mark: _sample(buffer, replace(dialect, delimiter=mark), final=final) for mark in marks}
-    return replace(dialect, delimiter=choose_delimiter(samples, last_row, len(layout.columns)))
+    return replace(
+        dialect, delimiter=choose_delimiter(samples, last_row, len(layout.columns), preamble=layout.preamble)
+    )
 
 
 def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[SampleRecord]:
@@ -115,7 +117,9 @@ class _CsvTop:
         if self.layout.columns:
             return self._header(file, self.layout.columns, last_row=1 if self.skipped else 0, end=self.skipped)
         sample = _sample(self.buffer, self.dialect, final=self.final)
-        wanted = find_header(sample[1:] if self.skipped else sample, self.layout.header_row)
+        wanted = find_header(
+            sample[1:] if self.skipped else sample, self.layout.header_row, preamble=self.layout.preamble
+        )
         if wanted is None and self.layout.header_row is None:
             return None
         row_wanted = wanted[0] if wanted is not None else self.layout.header_row or 1

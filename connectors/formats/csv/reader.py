@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
+from connectors.formats.column_order import ColumnOrder
 from connectors.formats.csv.block_reader import BlockReader
 from connectors.formats.csv.dialect import DEFAULT_LAYOUT, UNDETECTED, Dialect, Layout
 from connectors.formats.csv.header import Header, read_header
@@ -28,6 +29,7 @@ def read_csv(
     record_bytes: int = RECORD_BYTES,
     known: Mapping[bytes, int] | None = None,
     section_bytes: int = SECTION_BYTES,
+    order: ColumnOrder | None = None,
 ) -> Iterator[RecordChunk]:
     """Yield the records of a CSV file, at least one chunk.
 
@@ -37,7 +39,7 @@ def read_csv(
     the header are rejected, and the other records are read.
 
     ``known``: the number of records of each section that need not be read, by its digest; None: the chunks have no sections.
-    ``section_bytes``: the minimum size of a section.
+    ``section_bytes``: the minimum size of a section. ``order``: see `BlockReader`; it must be None if ``known`` is given.
 
     Raises:
         SourceBroken: the file is empty or its header can't name columns.
@@ -61,7 +63,7 @@ def read_csv(
         if start is not None:
             text.seek(start.offset)
         rest = header.rest if start is None else b""
-        reader = BlockReader(text.read, text.encoding.name, header, layout, record_bytes)
+        reader = BlockReader(text.read, text.encoding.name, header, layout, record_bytes, order=order)
         chunks = reader.chunks(rest, location, block_bytes)
     is_empty = True
     for chunk in chunks:

@@ -4,8 +4,9 @@ A section is compared by a digest of its bytes. A known section is skipped witho
 
 1. A section has a digest (`Section.digest`) only if it was read by columns (`BlockReader.read_by_columns`). Then each of its
    lines is exactly one record that is not rejected, and its last line ends outside quotes.
-2. A section is skipped only if a record begins at its start. Between two records the csv module has no other state, so it reads
-   the same bytes as the same records. The section ends with a record, so the next section also starts at a record.
+2. A section is skipped only if a record begins at its start, and the columns have the order of the header. Between two records
+   the csv module has no other state, so it reads the same bytes as the same records. The section ends with a record, so the next
+   section also starts at a record.
 3. The digest covers everything else that decides the result: columns, dialect, layout, facts of the file, limits and versions.
 
 A section that starts inside a record, such as after a new quote, is never skipped. It is read together with the text before it.
@@ -172,7 +173,8 @@ class SectionReader:
     def _read_block(self, block: _Block) -> None:
         index, one_by_one, count = 0, 0, len(block.ends)
         while index < count:
-            if not self._left and block.digests[index] in self._known:
+            is_known = block.digests[index] in self._known and not self._reader.order.is_changed
+            if not self._left and is_known:
                 self._skip(block, index)
                 index += 1
                 continue

@@ -11,6 +11,7 @@ from typing import BinaryIO, Literal, TypeAlias
 import msgspec
 
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, joined_names, named_columns
+from connectors.formats.column_order import ColumnOrder
 from connectors.formats.excel.area import Area, column_letters
 from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
@@ -141,24 +142,29 @@ def _chunks(
 ) -> Iterator[RecordChunk]:
     width, location = len(top.names), RecordLocation(row=top.row)
     problems = details.problems
+    order = ColumnOrder(() if layout.columns else top.names)
     unnamed = _UnnamedCells(width, layout.area.left)
     is_empty = True
     while block := list(islice(rows, max(1, min(_ROWS, _CELLS // max(width, 1))))):
-        records: list[list[str | None]] = []
+        records: list[Sequence[str | None]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
         for number, texts in block:
             fields: list[str | None] = [*texts[:width], *[""] * (width - len(texts))]
             unnamed.count(number, texts)
+            if reason := order.find_header([text.strip() for text in texts[:width]]):
+                record = dict(zip(order.names, texts, strict=False))
+                rejects.append(Reject(position=number, reason=reason, record=record))
+                continue
             if number - 1 in problems and (bad := _problems_in(problems[number - 1], width, layout.area.left)):
                 if layout.errors == "reject":
-                    rejects.append(_reject(number, top.names, fields, bad, layout.area.left))
+                    rejects.append(_reject(number, order.names or top.names, fields, bad, layout.area.left))
                     continue
                 for at in bad:
                     fields[at] = None
             elif not any(fields):
                 continue
-            records.append(fields)
+            records.append(order.arrange(fields))
             numbers.append(number)
         location = RecordLocation(offset=0, row=block[-1][0])
         is_empty = False

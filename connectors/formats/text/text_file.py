@@ -81,7 +81,11 @@ class TextFile:
 
 
 def open_text(file: BinaryIO, encoding: str = DETECT) -> TextFile:
-    """Open ``file``, at its start, as UTF-8. A byte order mark of the configured encoding is skipped, too."""
+    """Open ``file``, at its start, as UTF-8.
+
+    A byte order mark decides if it belongs to the family of the configured encoding. The mark of UTF-8 always decides, because
+    text in another encoding does not begin with its bytes.
+    """
     beginning = b""
     while len(beginning) < SAMPLE_BYTES and (more := file.read(SAMPLE_BYTES - len(beginning))):
         beginning += more
@@ -89,8 +93,10 @@ def open_text(file: BinaryIO, encoding: str = DETECT) -> TextFile:
     if encoding == DETECT:
         return TextFile(file, beginning, detect_encoding(beginning, whole=ended), ended=ended)
     chosen, mark = encoding_by_name(encoding), encoding_by_mark(beginning)
-    family = mark is not None and mark.codec.startswith(chosen.codec.removesuffix("-sig").replace("_", "-"))
-    return TextFile(file, beginning, mark if mark is not None and family else chosen, ended=ended)
+    family = chosen.codec.removesuffix("-sig").replace("_", "-")
+    if mark is not None and (mark.is_utf8 or mark.codec.startswith(family)):
+        chosen = mark
+    return TextFile(file, beginning, chosen, ended=ended)
 
 
 def _replace_bad_bytes(error: UnicodeError) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from connectors.formats import resolve_format
-from connectors.formats.compression import Packed
+from connectors.formats.compression import Packed, unpack_completely
 from connectors.formats.zstandard import zstd
 from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats import IsolatedFormat
@@ -55,9 +55,29 @@ def test_what_is_truncated_or_not_compressed_is_reported_in_one_sentence(suffix:
         read_named(f"a.csv{suffix}", data)
 
 
-def test_several_gzip_members_are_one_file() -> None:
-    data = gzip.compress(b"part,mass\nA,1\n") + gzip.compress(b"B,2\n")
-    assert rows(read_named("a.csv.gz", data)) == [("A", "1"), ("B", "2")]
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_several_streams_are_one_file(suffix: str) -> None:
+    data = PACKERS[suffix](b"part,mass\nA,1\n") + PACKERS[suffix](b"B,2\n")
+    assert rows(read_named(f"a.csv{suffix}", data)) == [("A", "1"), ("B", "2")]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
+def test_zero_bytes_after_a_stream_are_padding(suffix: str) -> None:
+    padding = bytes(2**17)
+    data = PACKERS[suffix](b"part,mass\nA,1\n") + padding + PACKERS[suffix](b"B,2\n") + padding
+    assert rows(read_named(f"a.csv{suffix}", data)) == [("A", "1"), ("B", "2")]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "damaged"), [*((suffix, 0) for suffix in PACKERS), (".gz", 20), (".bz2", 20), (".xz", 20)]
+)
+def test_damage_in_a_later_stream_is_reported(suffix: str, damaged: int) -> None:
+    first, second, third = (PACKERS[suffix](text) for text in (b"part,mass\nA,1\n", b"B,2\n", b"C,3\n"))
+    data = first + second[:damaged] + bytes([second[damaged] ^ 1]) + second[damaged + 1 :] + third
+    with pytest.raises(SourceBroken, match=rf"^a\.csv\{suffix} can't be unpacked: .+\. Pack it again\.$"):
+        read_named(f"a.csv{suffix}", data)
+    with pytest.raises(SourceBroken, match=rf"^a\.csv\{suffix} can't be unpacked to its end: "):
+        unpack_completely(BytesIO(data), f"a.csv{suffix}")
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zip"])

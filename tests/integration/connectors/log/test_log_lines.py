@@ -67,6 +67,31 @@ def test_an_invalid_row_is_rejected_with_its_number_and_counting_continues(bench
     assert run.rejects == [(3, "The row has 1 field but the header names 2.")]
 
 
+def test_a_header_in_another_order_is_kept_over_a_restart_and_for_the_next_file(bench: Bench) -> None:
+    run = Reading()
+    path = bench.append("t;value\n0;1\nvalue;t\n2;1\n")
+    assert named(run, bench) == [{"t": "0", "value": "1"}, {"t": "1", "value": "2"}]
+    [(row, reason)] = run.rejects
+    assert (row, "in another order, because another file was appended here" in reason) == (3, True)
+    bench.append("3;2\n")
+    assert named(run, bench) == [{"t": "2", "value": "3"}]
+    path.rename(path.with_name("run.csv.1"))
+    bench.append("4;3\nt;value\n4;5\n")
+    assert named(run, bench) == [{"t": "3", "value": "4"}, {"t": "4", "value": "5"}]
+    path = bench.append("5;6\nvalue;t\n")
+    assert named(run, bench) == [{"t": "5", "value": "6"}]
+    path.rename(path.with_name("run.csv.1"))
+    bench.append("7;6\n")
+    assert named(run, bench) == [{"t": "6", "value": "7"}]
+
+
+def named(run: Reading, bench: Bench) -> list[dict[str, str]]:
+    """Return the new records of a connector that was just started."""
+    before = len(run.batches)
+    run.look(bench.connector())
+    return [record for batch in run.batches[before:] for record in batch.records.to_dicts()]
+
+
 def test_a_quoted_line_end_is_part_of_its_row(bench: Bench) -> None:
     connector, run = bench.connector(), Reading()
     bench.append('t,text\n0,"two\n')

@@ -8,13 +8,20 @@ import pytest
 from connectors.formats.csv import Csv
 from connectors.formats.csv.block_reader import SMALL_BYTES
 from connectors.formats.csv.reader import read_csv
+from connectors.formats.excel import Excel
 from connectors.formats.fixed_width import FixedWidth
 from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats import Format
-from tests.support.format_records import read_named, rejects, rows
+from tests.support.format_records import parse, read_named, rejects, rows
+from tests.support.workbook_bytes import xls
 
 BOM = codecs.BOM_UTF8
 CUT = "Its last line has no line end, so the file may be cut off there. The line was read as it is."
+REPEATED = "The row repeats the header, because another file was appended here."
+REORDERED = (
+    "The row names the columns of the header in another order, because another file was appended here. The rows below it are read"
+    " with this order."
+)
 FIXED = FixedWidth.model_validate(
     {"columns": [{"name": "part", "start": 1, "width": 2}, {"name": "mass", "start": 3, "width": 5}]}
 )
@@ -28,14 +35,56 @@ def test_two_exports_that_were_joined_have_no_mark_in_a_key(encoding: str, quote
     found = read_named("a.csv", export.encode(encoding) * 2)
     assert set(rows(found)) == {("A", "1")}
     assert len(rows(found)) == 2 * count
-    reason = "The row begins with a byte order mark and repeats the header, because another file was appended here."
-    assert rejects(found) == {count + 2: reason}
+    assert rejects(found) == {count + 2: REPEATED}
 
 
 def test_another_header_after_a_mark_is_rejected_with_what_it_means() -> None:
-    found = read_named("a.csv", b"part,mass\nA,1\n" + BOM + b"mass,part\n1,B\n")
-    assert rows(found) == [("A", "1"), ("1", "B")]
+    found = read_named("a.csv", b"part,mass\nA,1\n" + BOM + b"part,length\nB,2\n")
+    assert rows(found) == [("A", "1"), ("B", "2")]
     assert "may be the header of another file" in rejects(found)[3]
+
+
+@pytest.mark.parametrize("mark", [b"", BOM])
+@pytest.mark.parametrize("count", [1, SMALL_BYTES])
+@pytest.mark.parametrize("end", [b"\n", b";\n"], ids=["named", "unnamed"])
+def test_a_header_in_another_order_gives_the_rows_below_it_their_columns(mark: bytes, count: int, end: bytes) -> None:
+    data = b"part;mass;length" + end + (b"A;1;2" + end) * count
+    swapped = mark + b"part;length;mass" + end + (b"B;20;10" + end) * count + b"C;20;10;7;8\n"
+    found = read_named("a.csv", data + swapped + mark + data)
+    wide = f"The row has 5 fields but the header names {len(found[0].records.columns)}."
+    assert [row[:3] for row in rows(found)] == [("A", "1", "2")] * count + [("B", "10", "20")] * count + [
+        ("A", "1", "2")
+    ] * count
+    assert rejects(found) == {count + 2: REORDERED, 2 * count + 3: wide, 2 * count + 4: REPEATED}
+
+
+def test_rejected_rows_below_another_order_have_the_names_of_that_order() -> None:
+    data = b"part,mass,length\nA,1,2\nlength,part,mass\n3,B\n"
+    [reject] = [one for chunk in read_named("a.csv", data) for one in chunk.rejects if one.position == 4]
+    assert reject.record == {"length": "3", "part": "B"}
+
+
+def test_a_value_that_equals_a_name_is_no_header() -> None:
+    data = b"part,mass\npart,1\npart,part\nA,mass\n,\n"
+    assert rows(read_named("a.csv", data)) == [("part", "1"), ("part", "part"), ("A", "mass"), ("", "")]
+    assert rows(read_named("a.csv", b"note,,\nnote,,\n,note,\n")) == [("note", "", ""), ("", "note", "")]
+    assert rows(read_named("a.csv", b"part\nA\npart\n")) == [("A",), ("part",)]
+
+
+def test_known_sections_below_another_order_are_read_again() -> None:
+    body = b"".join(b"P%d,%d\n" % (number, number) for number in range(2000))
+    before, after = b"part,mass\n" + body, b"part,mass\nA,1\nmass,part\n" + body
+    chunks = list(read_csv(io.BytesIO(before), "a.csv", known={}, section_bytes=500))
+    known = {section.digest: section.records for chunk in chunks for section in chunk.sections if section.digest}
+    found = list(read_csv(io.BytesIO(after), "a.csv", known=known, section_bytes=500))
+    assert rows(found) == [("A", "1"), *((str(number), f"P{number}") for number in range(2000))]
+
+
+def test_a_sheet_with_a_header_in_another_order_is_read_with_that_order() -> None:
+    table = [["part", "mass", "length"], ["A", "1", "2"], ["part ", "length", "mass"], ["B", "20", "10"]]
+    found = parse(Excel(), xls([*table, *table[:2]]), "a.xls")
+    assert rows(found) == [("A", "1", "2"), ("B", "10", "20"), ("A", "1", "2")]
+    assert rejects(found) == {3: REORDERED, 5: REPEATED}
 
 
 @pytest.mark.parametrize("file_format", [Csv(), Csv(columns=["part", "mass"])])
