@@ -166,7 +166,8 @@ class HttpOptions(ConnectorOptions):
         default="keep",
         description=(
             "Whether the entries of records that the service no longer has are removed. Several pages are then accepted only if"
-            " the number of records is the total of the service, or if two readings in succession find the same keys."
+            " the number of records is the total of the service, or if two readings in succession find the same keys. If the"
+            " service states another total, nothing is removed."
         ),
     )
     total: str = Field(

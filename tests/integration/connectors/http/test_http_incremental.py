@@ -10,7 +10,7 @@ import pytest
 
 from connectors.http import HttpConnector
 from ingestd.sdk import Partition
-from tests.support.rest_service import RestService
+from tests.support.rest_service import RestService, Sent
 
 PARTITION = Partition(name="parts", snapshot=False)
 Connect = Callable[..., HttpConnector]
@@ -87,6 +87,14 @@ def test_a_record_without_a_time_is_rejected_once_and_the_others_are_read(
     ]
     assert sum(batch.records.height for batch in batches) == 10
     assert list(connector.read(PARTITION, batches[-1].cursor)) == []
+
+
+def test_fewer_records_than_the_stated_total_are_reported(service: RestService, connect: Connect) -> None:
+    service.counts = True
+    service.before = lambda _: Sent({"data": service.records[:4], "total": 10})
+    connector = connect(mode="incremental", since={"param": "since", "field": "at"}, total="total")
+    list(connector.read(PARTITION, None))
+    assert "states 10 as the number of all records, but sent 4 records." in next(iter(connector.notices()))
 
 
 def test_a_template_puts_the_time_into_the_parameter(service: RestService, connect: Connect) -> None:
