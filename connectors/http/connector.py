@@ -15,10 +15,11 @@ import polars as pl
 from msgspec.structs import replace
 
 from connectors.formats.ndjson.block import CELLS, read_texts
-from connectors.http.boundary import Boundary
+from connectors.http.boundary import Boundary, future_changes
 from connectors.http.collection import Collected, Faulty, collect
 from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, Validator, conditions, display
 from connectors.http.options import HttpOptions, SinceOptions
+from connectors.http.since import ChangeMark
 from connectors.http.spool import Block, Spool, Stored, digest_of
 from ingestd.sdk import (
     Batch,
@@ -106,7 +107,7 @@ class HttpConnector(Connector):
         return self._refused or f"{display(self.options.url)} is read on its schedule (mode: {self.options.mode})."
 
     def notices(self) -> Iterable[str]:
-        """Return sentences about records that the last reading may lack, and about equal keys."""
+        """Return sentences about records that the last reading may lack, about wrong times, and about equal keys."""
         return self._notices
 
     def reset(self) -> None:
@@ -184,11 +185,12 @@ class HttpConnector(Connector):
         since = self.options.since
         if since is None:
             raise AssertionError("only called with since")
-        boundary = Boundary(cursor, overlap=since.overlap)
+        now = self.context.now()
+        boundary = Boundary(cursor, overlap=since.overlap, now=now)
         asked = boundary.asked or since.start
         found = self._collect(spool, _asked(since, asked))
         keys = [one.key for one in spool.stored]
-        self._notices = tuple(self._contradictions(found, keys))
+        self._notices = (*self._contradictions(found, keys), *self._future(future_changes(spool, now), since))
         fresh = boundary.divide(spool)
         faulty = boundary.new_faults(found.faulty)
         if fresh or faulty:
@@ -197,6 +199,15 @@ class HttpConnector(Connector):
                 self._batches(
                     spool, fresh, faulty, known, lambda block: {**self._origin(), **boundary.pass_over(block)}
                 )
+            )
+
+    def _future(self, changes: Sequence[ChangeMark], since: SinceOptions) -> Iterator[str]:
+        """Yield a sentence if records have a time in the future."""
+        if changes:
+            yield (
+                f"{display(self.options.url)} has {counted(len(changes), 'record')} with a time in the future in the field"
+                f" {since.field}, such as {changes[0].text}. They are read, and the next readings begin at an earlier time."
+                " Correct the times in the service, and check the clock of this machine."
             )
 
     # ------------------------------------------------------------------------------------------------------------ batches

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.http import HttpConnector
-from ingestd.sdk import Partition
+from connectors.http import HttpConnector, HttpOptions
+from ingestd.sdk import Partition, SourceContext
 from tests.support.rest_service import RestService, Sent
 
 PARTITION = Partition(name="parts", snapshot=False)
@@ -87,6 +90,56 @@ def test_a_record_without_a_time_is_rejected_once_and_the_others_are_read(
     ]
     assert sum(batch.records.height for batch in batches) == 10
     assert list(connector.read(PARTITION, batches[-1].cursor)) == []
+
+
+@pytest.mark.parametrize("later", ["2099-01-01T00:00:00Z", "2027-01-15T09:00:00Z"])
+def test_a_record_with_a_future_time_hides_no_later_change(
+    service: RestService, connect: Connect, reader: Callable[[], list[str]], later: str
+) -> None:
+    service.records.append({"id": 10, "at": later})
+    assert "10" in reader()
+    assert reader() == []
+    assert service.asked[-1].params["since"] == T.format(4)
+    service.records += [{"id": 11, "at": "2026-12-01T00:00:00Z"}, {"id": 12, "at": later}]
+    assert reader() == ["11", "12"]
+    assert reader() == []
+    connector = connect(mode="incremental", since={"param": "since", "field": "at"})
+    list(connector.read(PARTITION, None))
+    notices = list(connector.notices())
+    assert len(notices) == (later > "2028")
+    assert all("2 records with a time in the future in the field at, such as 2099-01-01" in one for one in notices)
+
+
+def test_local_times_ahead_of_utc_move_the_requested_time_forward_later(service: RestService, tmp_path: Path) -> None:
+    now, cursor = 1_800_000_000.0, None
+    service.records = []
+    for hour in range(4):
+        local = datetime.fromtimestamp(now + hour * 3600, UTC) + timedelta(hours=1)
+        service.records.append({"id": hour, "at": local.replace(tzinfo=None).isoformat()})
+        context = SourceContext(pipeline="t", base=tmp_path, now=partial(float, now + hour * 3600))
+        settings = {"url": f"{service.url}/parts", "records": "data", "mode": "incremental"}
+        since = {"param": "since", "field": "at"}
+        connector = HttpConnector(HttpOptions.model_validate({**settings, "since": since}), context)
+        (batch,) = connector.read(PARTITION, cursor)
+        assert batch.records["id"].to_list() == [str(hour)]
+        assert not list(connector.notices())
+        cursor = batch.cursor
+    assert [asked.params.get("since") for asked in service.asked] == [
+        None,
+        None,
+        "2027-01-15T09:00:00",
+        "2027-01-15T10:00:00",
+    ]
+
+
+def test_a_cursor_with_a_future_time_is_not_used(service: RestService, connect: Connect) -> None:
+    connector = connect(mode="incremental", since={"param": "since", "field": "at"})
+    cursor = list(connector.read(PARTITION, None))[-1].cursor
+    service.records.append({"id": 10, "at": "2026-12-01T00:00:00Z"})
+    stuck = {**cursor, "since": "2099-01-01T00:00:00Z"}
+    (batch,) = connector.read(PARTITION, stuck)
+    assert "10" in batch.records["id"].to_list()
+    assert batch.cursor["since"] == "2026-12-01T00:00:00Z"
 
 
 def test_fewer_records_than_the_stated_total_are_reported(service: RestService, connect: Connect) -> None:
