@@ -17,6 +17,7 @@ from tests.support.rest_service import RestService, Sent
 
 PARTITION = Partition(name="parts", snapshot=False)
 Connect = Callable[..., HttpConnector]
+BASIC = {"type": "basic", "user": "a", "password": "1"}
 T = "2026-11-23T10:00:00.{:03}Z"
 
 
@@ -172,3 +173,29 @@ def test_a_reading_that_ends_between_the_parts_of_a_block_loses_no_record(
     later = connect(**options).read(PARTITION, json.loads(json.dumps(first.cursor)))
     found = {one for batch in (first, *later) for one in batch.records["id"].to_list()}
     assert found == {str(number) for number in range(10)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_same"),
+    [
+        ({}, {}, True),
+        ({}, {"params": {"project": "B"}}, False),
+        ({"params": {"project": "A", "x": "1"}}, {"params": {"x": "1", "project": "A"}}, True),
+        ({"params": {"project": "A"}}, {"params": {"project": "B"}}, False),
+        ({"headers": {"X-Tenant": "A"}}, {"headers": {"X-Tenant": "B"}}, False),
+        ({"auth": BASIC}, {"auth": BASIC | {"password": "2"}}, True),
+        ({"auth": BASIC}, {"auth": BASIC | {"user": "b"}}, False),
+        ({"auth": {"type": "bearer", "token": "1"}}, {"auth": {"type": "bearer", "token": "2"}}, True),
+    ],
+)
+def test_other_parameters_headers_or_users_request_everything(
+    service: RestService, connect: Connect, before: Any, after: Any, is_same: bool
+) -> None:
+    since = {"mode": "incremental", "since": {"param": "since", "field": "at"}}
+    cursor = list(connect(**since, **before).read(PARTITION, None))[-1].cursor
+    found = [one for batch in connect(**since, **after).read(PARTITION, cursor) for one in batch.records["id"]]
+    assert ("since" in service.asked[-1].params, found == []) == (is_same, is_same)
+    service.validates = True
+    cursor = list(connect(**before).read(PARTITION, None))[-1].cursor
+    list(connect(**after).read(PARTITION, cursor))
+    assert ("if-none-match" in service.asked[-1].headers) == is_same
