@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from connectors.directory.acknowledgement import Acknowledger
 from connectors.directory.checks import describe_skipped
@@ -22,7 +22,7 @@ from connectors.files.file_batches import (
 )
 from connectors.files.resubmission import format_for, is_resubmitted
 from connectors.filesystem import describe_error, translate_errors
-from connectors.formats import Format
+from connectors.formats import Format, format_settings
 from ingestd.sdk import (
     Acknowledgement,
     Batch,
@@ -72,6 +72,13 @@ class FileSource(Connector):
     def _format_of_rejected(self, name: str) -> Format:
         """Return the format that reads the rejected rows of an acknowledged file, also after `interrupt`."""
         return self._format_for(name).with_parsers(self._row_parsers)
+
+    @property
+    def record_settings(self) -> Mapping[str, Any]:
+        """The format, the members of a packed file that are read, and the pattern of the line that is not a record."""
+        settings = format_settings(self.options.format, member=self.options.member)
+        trailer = self.options.trailer
+        return settings if trailer is None else {**settings, "trailer": trailer.pattern}
 
     def partitions(self) -> Iterable[Partition]:
         """Yield the files that are ready and may have new content, the oldest first."""

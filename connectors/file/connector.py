@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from connectors.beneath import LeadsOutside, RootedPath
 from connectors.file.checks import describe_office_lock, run_checks
@@ -24,7 +24,7 @@ from connectors.files.identity import Identity
 from connectors.files.stability import StabilityTracker
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import FolderWatch
-from connectors.formats import Format, resolve_format
+from connectors.formats import Format, format_settings, resolve_format
 from ingestd.sdk import (
     Batch,
     Connector,
@@ -70,6 +70,11 @@ class FileConnector(Connector):
             FileClaim(folder=str(Path(path).parent), patterns=(glob.escape(Path(path).name),), ignore_case=False)
             for path in sorted(spelled)
         ]
+
+    @property
+    def record_settings(self) -> Mapping[str, Any]:
+        """The format, and the members of a packed file that are read."""
+        return format_settings(self.options.format, member=self.options.member)
 
     def partitions(self) -> Iterable[Partition]:
         """Return the file once it is stable; nothing if it can't be read in its present state.

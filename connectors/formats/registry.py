@@ -8,6 +8,7 @@ of other packages are selected by configuration only, because an installation mu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from connectors.formats.compression import PACKED_SUFFIXES, Packed, packed_suffix
 from ingestd.sdk import SourceBroken
@@ -79,3 +80,15 @@ def resolve_format(
     raise SourceBroken(
         f"{name}: its suffix must be one of {', '.join(suffixes)}. Set format to one of {', '.join(names)}."
     )
+
+
+def format_settings(configured: str | Format | None, *, member: str = "*") -> dict[str, Any]:
+    """Return the configured settings that decide which records a file yields (`ingestd.sdk.Connector.record_settings`).
+
+    Raises:
+        SourceUnavailable: the format can't be loaded, so its settings are unknown.
+    """
+    settings: dict[str, Any] = {} if member == "*" else {"member": member}
+    if configured is None:
+        return settings
+    return {**settings, "format": configured_format(configured).configured_settings()}

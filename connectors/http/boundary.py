@@ -8,22 +8,32 @@ the same time has another digest, and counts as new, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from connectors.http.collection import Faulty
-from connectors.http.since import Rank, back, read_change
+from connectors.http.since import ChangeMark, NoRank, Rank, back, read_change
 from connectors.http.spool import Block, Spool, Stored, digest_of
 from ingestd.sdk import Cursor
 
 MOST = 10_000
 """If there are more records at the boundary, the cursor has no digests. The records are then read again without effect."""
 
+_SLACK_SECONDS = 300
+"""How far the clock of the service may be ahead of the clock of this machine."""
+_DAY_SECONDS = 86_400
+
 
 class Boundary:
-    """The boundary between read and new records, which moves with each block. ``cursor``: the stored cursor; may be empty."""
+    """The boundary between read and new records, which moves with each block. ``cursor``: the stored cursor; may be empty.
 
-    def __init__(self, cursor: Cursor, *, overlap: float) -> None:
+    A time after ``now`` (seconds since the epoch) does not move the boundary, because records that change until that time would
+    be lost. An earlier version could store such a time. Then everything is requested again.
+    """
+
+    def __init__(self, cursor: Cursor, *, overlap: float, now: float) -> None:
         seen = cursor.get("seen")
-        self._last = str(cursor.get("since") or "")
+        self._latest: Rank = (Decimal(now) + _SLACK_SECONDS, "time")
+        self._last = self._usable(str(cursor.get("since") or ""))
         self._seen = set(map(str, seen)) if isinstance(seen, list) else set()
         self._overlap = overlap
         self._again: list[tuple[Stored, str]] = []
@@ -35,7 +45,11 @@ class Boundary:
         return back(self._last, self._overlap) if self._last else ""
 
     def divide(self, spool: Spool) -> list[Stored]:
-        """Return the records that were not read before, sorted by change time or number."""
+        """Return the records that were not read before, sorted by change time or number.
+
+        Move the boundary to the newest record that was read before, if no earlier record is new. When that record was read, its
+        time may have been in the future.
+        """
         fresh: list[Stored] = []
         for stored in spool.stored:
             digest = digest_of(spool.text(stored)) if self._seen else ""
@@ -43,7 +57,10 @@ class Boundary:
                 self._again.append((stored, digest))
             else:
                 fresh.append(stored)
-        return sorted(fresh, key=_order)
+        fresh.sort(key=_order)
+        known = [stored for stored, _ in self._again if not fresh or _order(stored)[0] <= _order(fresh[0])[0]]
+        self._move_to(sorted(known, key=_order))
+        return fresh
 
     def new_faults(self, faulty: Sequence[Faulty]) -> list[Faulty]:
         """Return the faulty records that were not rejected before."""
@@ -52,10 +69,7 @@ class Boundary:
 
     def pass_over(self, block: Block) -> dict[str, object]:
         """Move the boundary to the end of a block of records of `divide`. Return the members of the cursor after it."""
-        if block:
-            newest = block[-1][0].change
-            if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):
-                self._last = newest.text
+        self._move_to([stored for stored, _ in block])
         lowest = read_change(self.asked).rank if self._last else None
         self._again += [(stored, "") for stored, _ in block]
         kept = [(stored, digest) for stored, digest in self._again if lowest is None or _order(stored)[0] >= lowest]
@@ -63,6 +77,30 @@ class Boundary:
         self._again = [(stored, digest or digest_of(texts[stored.number])) for stored, digest in kept]
         seen = sorted({digest for _, digest in self._again} | set(self._faults))
         return {"since": self._last, "seen": seen if len(seen) <= MOST else []}
+
+    def _move_to(self, records: Sequence[Stored]) -> None:
+        """Move the boundary forward to the last of the sorted ``records`` that is not in the future, if there is one."""
+        changes = (stored.change for stored in reversed(records))
+        newest = next((change for change in changes if change is not None and self._can_end(change.rank)), None)
+        if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):
+            self._last = newest.text
+
+    def _usable(self, last: str) -> str:
+        """Return the last time or number of a cursor; empty if it is not usable."""
+        try:
+            return last if self._can_end(read_change(last).rank) else ""
+        except NoRank:
+            return ""
+
+    def _can_end(self, rank: Rank) -> bool:
+        return rank[1] != "time" or rank <= self._latest
+
+
+def future_changes(spool: Spool, now: float) -> list[ChangeMark]:
+    """Return the change times that are more than a day after ``now``. A time without a zone may be a local time."""
+    least = Decimal(now) + _DAY_SECONDS
+    changes = (stored.change for stored in spool.stored)
+    return [change for change in changes if change is not None and change.rank[1] == "time" and change.rank[0] > least]
 
 
 def _order(stored: Stored) -> tuple[Rank, int]:

@@ -36,8 +36,16 @@ class Collected(msgspec.Struct, kw_only=True):
 
     def is_complete(self, keys: Iterable[str]) -> bool:
         """Return whether all records were read, although records may move between pages. ``keys``: the found keys."""
-        distinct = len(set(keys)) + len(self.faulty)
-        return self.pages == 1 or self.totals == {self.records} == {distinct}
+        if self.pages == 1:
+            return self.totals <= {self.records}
+        return self.totals == {self.records} == {self._distinct(keys)}
+
+    def fits_total(self, keys: Iterable[str]) -> bool:
+        """Return whether no page states a total that differs from the number of records, or from the number of their keys."""
+        return len(self.totals) <= 1 and self.totals <= {self.records, self._distinct(keys)}
+
+    def _distinct(self, keys: Iterable[str]) -> int:
+        return len(set(keys)) + len(self.faulty)
 
 
 async def collect(
@@ -103,7 +111,7 @@ def _add(options: HttpOptions, spool: Spool, found: Collected, text: bytes) -> N
         words = f"{error} in the field {name}, which orders changes"
         found.faulty.append(_faulty(found.records, text, words, name))
     else:
-        spool.add(text, number=found.records, key=key, change=change)
+        spool.add(text, number=found.records, page=found.pages, key=key, change=change)
 
 
 def _key(record: Mapping[str, str | None], keys: Sequence[str]) -> str:

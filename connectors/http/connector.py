@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
@@ -14,10 +17,11 @@ import polars as pl
 from msgspec.structs import replace
 
 from connectors.formats.ndjson.block import CELLS, read_texts
-from connectors.http.boundary import Boundary
+from connectors.http.boundary import Boundary, future_changes
 from connectors.http.collection import Collected, Faulty, collect
 from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, Validator, conditions, display
 from connectors.http.options import HttpOptions, SinceOptions
+from connectors.http.since import ChangeMark
 from connectors.http.spool import Block, Spool, Stored, digest_of
 from ingestd.sdk import (
     Batch,
@@ -40,6 +44,7 @@ _SAMPLE = 100
 _MOST_VALIDATORS = 100
 """If a reading has more pages, the cursor holds no validators, so that the cursor stays small."""
 _MOVED = "The records of {url} moved between its pages during the reading, so no entry was removed. The next reading tries again."
+_FEWER = "{url} states {totals} as the number of all records, but sent {records}{effect}. Check page, params and total."
 
 
 class HttpConnector(Connector):
@@ -58,7 +63,7 @@ class HttpConnector(Connector):
         self._interrupted = False
         self._refused = ""
         self._forgotten = False
-        self._notice = ""
+        self._notices: Sequence[str] = ()
 
     def partitions(self) -> Iterable[Partition]:
         """Return the only partition. This sends no request."""
@@ -66,7 +71,7 @@ class HttpConnector(Connector):
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
         """Yield the records after the last page has arrived, so that a lost connection causes no partial reading."""
-        known = cursor if cursor is not None and not self._forgotten and cursor.get("of") == self._identity() else {}
+        known = cursor if cursor is not None and not self._forgotten and self._describes(cursor) else {}
         with closing(Spool()) as spool:
             yield from self._snapshot(spool, known) if self.options.since is None else self._incremental(spool, known)
         self._forgotten = False
@@ -104,8 +109,8 @@ class HttpConnector(Connector):
         return self._refused or f"{display(self.options.url)} is read on its schedule (mode: {self.options.mode})."
 
     def notices(self) -> Iterable[str]:
-        """Return a sentence if the last reading could not detect removed records."""
-        return [self._notice] if self._notice else []
+        """Return sentences about records that the last reading may lack, about wrong times, and about equal keys."""
+        return self._notices
 
     def reset(self) -> None:
         """Read everything at the next reading, also with refused credentials. An operator requested this."""
@@ -134,14 +139,32 @@ class HttpConnector(Connector):
                 return
         found = self._collect(spool, {}, first=first)
         chosen = spool.latest()
-        is_whole = (
-            self.options.deletes == "keep" or found.is_complete(one.key for one in chosen) or self._finds_again(chosen)
-        )
-        self._notice = "" if is_whole else _MOVED.format(url=display(self.options.url))
-        end = {"of": self._identity(), "pages": _storable(found.validators) if is_whole else []}
-        begin = {"of": self._identity()}
+        keys = [one.key for one in chosen]
+        fits = found.fits_total(keys)
+        is_whole = self.options.deletes == "keep" or found.is_complete(keys) or self._finds_again(chosen)
+        moved = () if is_whole or not fits else (_MOVED.format(url=display(self.options.url)),)
+        effect = "" if is_whole else ", so no entry was removed"
+        self._notices = (*moved, *self._contradictions(found, keys, effect=effect), *self._equal_keys(keys))
+        end = {**self._origin, "pages": _storable(found.validators) if is_whole and fits else []}
+        begin = self._origin
         for batch in mark_last(self._batches(spool, chosen, found.faulty, begin, lambda _: begin)):
             yield dataclasses.replace(batch, partial=not is_whole, cursor=end if batch.last else batch.cursor)
+
+    def _contradictions(self, found: Collected, keys: Sequence[str], *, effect: str = "") -> Iterator[str]:
+        """Yield a sentence if a total contradicts the records. ``effect``: the end of the sentence."""
+        if not found.fits_total(keys):
+            totals = " and ".join(map(str, sorted(found.totals)))
+            records = counted(found.records, "record")
+            yield _FEWER.format(url=display(self.options.url), totals=totals, records=records, effect=effect)
+
+    def _equal_keys(self, keys: Sequence[str]) -> Iterator[str]:
+        """Yield a sentence if different records of one page have the same key."""
+        repeated = [key for key, number in Counter(filter(None, keys)).items() if number > 1]
+        if repeated:
+            yield (
+                f"{display(self.options.url)} has different records with the same key on one page, such as {repeated[0]} (keys:"
+                f" {len(repeated)}). All of them are read. Set key to the fields that identify a record."
+            )
 
     async def _ask(self, pages: Sequence[Validator]) -> tuple[bool, PageResponse | None]:
         """Return whether all pages are unchanged since the last reading, and the first page if it has changed."""
@@ -152,10 +175,11 @@ class HttpConnector(Connector):
         return True, None
 
     def _finds_again(self, chosen: Sequence[Stored]) -> bool:
-        """Read all pages again, and return whether they have the same keys as ``chosen``."""
+        """Read all pages again. Return whether they have the same keys as ``chosen``, and no total that contradicts them."""
         with closing(Spool()) as second:
-            self._collect(second, {})
-            return {one.key for one in second.stored} == {one.key for one in chosen}
+            found = self._collect(second, {})
+            keys = {one.key for one in second.stored}
+            return keys == {one.key for one in chosen} and found.fits_total(keys)
 
     # ------------------------------------------------------------------------------------------------------- incremental
 
@@ -163,17 +187,27 @@ class HttpConnector(Connector):
         since = self.options.since
         if since is None:
             raise AssertionError("only called with since")
-        boundary = Boundary(cursor, overlap=since.overlap)
+        now = self.context.now()
+        boundary = Boundary(cursor, overlap=since.overlap, now=now)
         asked = boundary.asked or since.start
         found = self._collect(spool, _asked(since, asked))
+        keys = [one.key for one in spool.stored]
+        self._notices = (*self._contradictions(found, keys), *self._future(future_changes(spool, now), since))
         fresh = boundary.divide(spool)
         faulty = boundary.new_faults(found.faulty)
         if fresh or faulty:
-            known = {**cursor, "of": self._identity()}
+            known = {**cursor, **self._origin}
             yield from mark_last(
-                self._batches(
-                    spool, fresh, faulty, known, lambda block: {"of": self._identity(), **boundary.pass_over(block)}
-                )
+                self._batches(spool, fresh, faulty, known, lambda block: {**self._origin, **boundary.pass_over(block)})
+            )
+
+    def _future(self, changes: Sequence[ChangeMark], since: SinceOptions) -> Iterator[str]:
+        """Yield a sentence if records have a time in the future."""
+        if changes:
+            yield (
+                f"{display(self.options.url)} has {counted(len(changes), 'record')} with a time in the future in the field"
+                f" {since.field}, such as {changes[0].text}. They are read, and the next readings begin at an earlier time."
+                " Correct the times in the service, and check the clock of this machine."
             )
 
     # ------------------------------------------------------------------------------------------------------------ batches
@@ -250,9 +284,26 @@ class HttpConnector(Connector):
         parts = urlsplit(self.options.url)
         return parts.path.strip("/") or str(parts.hostname)
 
-    def _identity(self) -> str:
-        """Return a digest of the options that a cursor depends on."""
-        return digest_of(json.dumps(self.options.identity(), sort_keys=True).encode())
+    @cached_property
+    def _origin(self) -> dict[str, str]:
+        """The members of a cursor that describe the options that the cursor depends on."""
+        of = digest_of(json.dumps(self.options.identity(), sort_keys=True).encode())
+        sent = self.options.request_settings()
+        return {"of": of, **({"request": _checksum(sent, salt=of)} if sent else {})}
+
+    def _describes(self, cursor: Cursor) -> bool:
+        """Return whether the cursor is from a reading with the present options."""
+        return all(cursor.get(name) == self._origin.get(name) for name in ("of", "request"))
+
+
+def _checksum(settings: Mapping[str, Any], *, salt: str) -> str:
+    """Return a checksum of settings with secrets, for a cursor.
+
+    It has only 16 bits, and each attempt is expensive. So a person who reads the state file can't find or confirm a secret. A
+    change of the settings stays undetected in one of 65,536 cases.
+    """
+    text = json.dumps(settings, sort_keys=True).encode()
+    return hashlib.scrypt(text, salt=salt.encode(), n=2**14, r=8, p=1, dklen=2).hex()
 
 
 def _storable(validators: Sequence[Validator | None]) -> list[Validator]:

@@ -166,7 +166,8 @@ class HttpOptions(ConnectorOptions):
         default="keep",
         description=(
             "Whether the entries of records that the service no longer has are removed. Several pages are then accepted only if"
-            " the number of records is the total of the service, or if two readings in succession find the same keys."
+            " the number of records is the total of the service, or if two readings in succession find the same keys. If the"
+            " service states another total, nothing is removed."
         ),
     )
     total: str = Field(
@@ -216,8 +217,23 @@ class HttpOptions(ConnectorOptions):
         return self.page if isinstance(self.page, PagingOptions) else PagingOptions(type=self.page)
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that a cursor depends on. Secrets and limits are not among them."""
+        """Return the options without secrets that a cursor depends on. Limits are not among them."""
         return self.model_dump(
             mode="json",
             include={"url", "records", "page", "mode", "since", "key", "deletes", "total"},
         )
+
+    def request_settings(self) -> dict[str, Any]:
+        """Return what each request sends and a cursor depends on; empty if nothing is configured. It contains secrets.
+
+        Passwords and tokens of ``auth`` are not included, because they are rotated.
+        """
+        sent = {"params": self.params, "headers": self.headers}
+        settings: dict[str, Any] = {
+            member: {name: value.get_secret_value() for name, value in values.items()}
+            for member, values in sent.items()
+            if values
+        }
+        if self.auth.type != "none":
+            settings["auth"] = self.auth.model_dump(mode="json")  # secrets as asterisks
+        return settings

@@ -14,11 +14,15 @@ from ingestd.sdk.formats.record_chunk import BLOCK_BYTES
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in the file. ``key``: such as ``id=7``, or empty. ``change``: the change mark; None without ``since``."""
+    """A record in the file.
+
+    ``page``: the number of its page. ``key``: such as ``id=7``, or empty. ``change``: the change mark; None without ``since``.
+    """
 
     offset: int
     size: int
     number: int
+    page: int
     key: str
     change: ChangeMark | None = None
 
@@ -39,10 +43,10 @@ class Spool:
         """Remove the file."""
         self._file.close()
 
-    def add(self, text: bytes, *, number: int, key: str, change: ChangeMark | None = None) -> None:
-        """Store a record. ``number``: the number of the record in the reading, from 1 on."""
+    def add(self, text: bytes, *, number: int, page: int, key: str, change: ChangeMark | None = None) -> None:
+        """Store a record. ``number``: the number of the record in the reading, from 1 on. ``page``: the number of its page."""
         self._file.write(text)
-        stored = Stored(offset=self._size, size=len(text), number=number, key=key, change=change)
+        stored = Stored(offset=self._size, size=len(text), number=number, page=page, key=key, change=change)
         self.stored.append(stored)
         self._size += len(text)
 
@@ -65,9 +69,16 @@ class Spool:
             yield block
 
     def latest(self) -> list[Stored]:
-        """Return the last record of each key, and all records without a key, in the order of the reading."""
-        last = {stored.key: stored.number for stored in self.stored if stored.key}
-        return [stored for stored in self.stored if not stored.key or last[stored.key] == stored.number]
+        """Return the last record of each key, and all records without a key, in the order of the reading.
+
+        A record can move to another page during the reading, but not within a page. So different records of one page are all
+        returned, although they have the same key.
+        """
+        last = {stored.key: stored for stored in self.stored if stored.key}
+        return [stored for stored in self.stored if not stored.key or self._is_needed(stored, last[stored.key])]
+
+    def _is_needed(self, stored: Stored, last: Stored) -> bool:
+        return stored is last or (stored.page == last.page and self.text(stored) != self.text(last))
 
 
 def digest_of(text: bytes) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from connectors.files.file_batches import NoticeLog, read_sample_file
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import FolderWatch
-from connectors.formats import resolve_format
+from connectors.formats import format_settings, resolve_format
 from connectors.log.checks import run_checks
 from connectors.log.cursor import CursorPart, LogCursor, read_log_cursor
 from connectors.log.folder import LogFolder
@@ -62,6 +62,11 @@ class LogConnector(Connector):
         rotated = [glob.replace(NAME, log) for glob in options.rotations for log in options.patterns]
         patterns = (*options.patterns, *rotated, *(f"{glob}.*" for glob in rotated))
         return [FileClaim(folder=os.path.realpath(base / options.path), patterns=tuple(dict.fromkeys(patterns)))]
+
+    @property
+    def record_settings(self) -> Mapping[str, Any]:
+        """The format."""
+        return format_settings(self.options.format)
 
     def partitions(self) -> Iterable[Partition]:
         """Return the logs that have at least one file. It may be a rotated file."""

@@ -18,6 +18,7 @@ from ingestd.core.unreadable import reject_unreadable
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.parts import open_connector
 from ingestd.intake import LookupFiles
+from ingestd.intake.partition_digest import partition_digest
 from ingestd.intake.run import checked_batches
 from ingestd.mirror.port import EntryOrigin
 from ingestd.process.redaction import redact_text
@@ -29,7 +30,7 @@ RecordState: TypeAlias = Literal["same", "changed", "missing", "unreadable"]
 ``missing``: there is no record. ``unreadable``: the source can't be read now, or not by this process."""
 
 _KEYS_SHOWN = 3
-_MAPPING_CHANGED = "The mapping or a lookup has changed since the reading:"
+_MAPPING_CHANGED = "The mapping, a lookup or the format has changed since the reading:"
 
 
 class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +106,7 @@ def _read(
     if lookups:
         mapping = mapping.with_tables(lookups.read() or {})
     contract = pipeline.contract.contract() if pipeline.contract is not None else None
-    is_alike = origin.digest == (contract.digest_with(mapping.digest) if contract is not None else mapping.digest)
+    is_alike = origin.digest == partition_digest(mapping, None, contract, connector)
     search = _Searcher(mapping=mapping, contract=contract, origin=origin)
     live = search.find(_live_batches(connector, origin.partition))
     copy = _Search()
@@ -208,7 +209,7 @@ def _differences(
 ) -> Iterator[str]:
     """Yield sentences on what the source now has instead of the entry's record.
 
-    ``is_alike``: the entry was made with the current mapping.
+    ``is_alike``: the entry was made with the current mapping and format.
     """
     if live.failure:
         yield live.failure

@@ -21,6 +21,7 @@ from ingestd.intake.difference import SPILL_PARTS
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.partition_batches import PartitionBatches
+from ingestd.intake.partition_digest import partition_digest
 from ingestd.intake.retried_records import map_retried
 from ingestd.intake.run import Run
 from ingestd.intake.run_events import run_events
@@ -96,11 +97,8 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def digest(self) -> str:
-        """The digest of groups, mapping, tables and contract: partitions that were read with another digest are read again."""
-        digest = self.mapping.digest
-        if self.groups is not None:
-            digest = self.groups.digest_with(digest)
-        return digest if self.contract is None else self.contract.digest_with(digest)
+        """The digest of this reader; see `partition_digest`."""
+        return partition_digest(self.mapping, self.groups, self.contract, self.connector)
 
     def known_cursor(self, partition: Partition) -> Cursor | None:
         """Return the cursor after which a partition is read; None: from its start."""

@@ -142,6 +142,18 @@ class Connector(ABC):
             SourceBroken: this partition cannot be read as configured.
         """
 
+    @property
+    def record_settings(self) -> Mapping[str, Any]:
+        """The settings that decide which records the same data yields, such as a file format; values as in JSON.
+
+        If they change, every partition that is replayable is read again from its start. Return a mapping without secrets. A
+        setting that is not configured must be absent, so that a new setting of a later version causes no reading.
+
+        Raises:
+            SourceUnavailable: the settings can't be determined now. Nothing is read.
+        """
+        return {}
+
     def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no sender to inform
         """Inform the sender of a batch that all its records are rejected for ``reason``. Called before `committed`."""
 

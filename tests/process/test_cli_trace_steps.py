@@ -320,7 +320,7 @@ def test_a_changed_mapping_is_reported(tmp_path: Path, service: OtherProgram) ->
     folder.configure(**TABLE, entries="{key: '{number}.mass', value: '{mass}', values: {digits: 2}}")
     assert notes_in(folder.trace("A.mass", "--steps")) == [
         (
-            "The mapping or a lookup has changed since the reading: the record now gives 1.3 (scalar). "
+            "The mapping, a lookup or the format has changed since the reading: the record now gives 1.3 (scalar). "
             "The next reading delivers it."
         )
     ]
@@ -335,7 +335,7 @@ def test_a_mapping_of_other_fields_is_not_reported_as_a_change_of_the_record(
     folder.configure(**TABLE, entries="{key: '{number}.mass', value: '{number}'}")
     (note,) = notes_in(folder.trace("A.mass", "--steps"))
     assert note.startswith(
-        "The mapping or a lookup has changed since the reading: the record at its position now gives A "
+        "The mapping, a lookup or the format has changed since the reading: the record at its position now gives A "
     )
     assert note.endswith("The next reading delivers it.")
 

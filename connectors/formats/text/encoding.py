@@ -58,7 +58,10 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True):
         """The facts about the encoding that the entries keep."""
         if not self.guessed:
             return {"file.encoding": self.name}
-        notice = f"Its encoding is a guess: {self.name}. If letters are wrong, set encoding and drop the file again."
+        notice = (
+            f"Its encoding is a guess: {self.name}. If letters are wrong, set encoding: the file is then read again. If it was"
+            " archived, also drop it again."
+        )
         return {"file.encoding": self.name, "file.encoding_guessed": "yes", NOTICE: notice}
 
     @property

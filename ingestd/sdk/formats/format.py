@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from io import UnsupportedOperation
-from typing import BinaryIO, ClassVar, Self, cast
+from typing import Any, BinaryIO, ClassVar, Self, cast
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, PrivateAttr
@@ -45,6 +45,15 @@ class Format(BaseModel, ABC):
         Raises:
             SourceUnavailable: no file of this format can be read, for example because a library is missing.
         """
+
+    def configured_settings(self) -> dict[str, Any]:
+        """Return the type, and the settings that the configuration names, as in JSON.
+
+        Raises:
+            SourceUnavailable: the format can't be loaded, so its settings are unknown.
+        """
+        name = type(self).model_fields["type"].default
+        return {**self.model_dump(mode="json", exclude_unset=True), "type": name}
 
     @abstractmethod
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:

@@ -276,7 +276,10 @@ def test_a_guessed_encoding_is_in_the_receipt_and_the_status_and_logged_once(ope
     for name in ("a.csv", "b.csv"):
         flow.write(name, f"part,mass,größe\n{name},1,weiß\n", encoding="cp1252")
     flow.pass_once()
-    sentence = "Its encoding is a guess: windows-1252. If letters are wrong, set encoding and drop the file again."
+    sentence = (
+        "Its encoding is a guess: windows-1252. If letters are wrong, set encoding: the file is then read again. If it was"
+        " archived, also drop it again."
+    )
     for name in ("a.csv", "b.csv"):
         receipt = flow.receipt(name)
         assert receipt["found"]["encoding_guessed"] == "yes"

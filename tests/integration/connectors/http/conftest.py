@@ -22,7 +22,7 @@ def service() -> Iterator[RestService]:
 def connect(service: RestService, tmp_path: Path) -> Callable[..., HttpConnector]:
     def create(**more: Any) -> HttpConnector:
         settings = {"url": f"{service.url}/parts", "records": "data", "key": "id", "timeout_seconds": 5} | more
-        context = SourceContext(pipeline="t", base=tmp_path, now=lambda: 0.0)
+        context = SourceContext(pipeline="t", base=tmp_path, now=lambda: 1_800_000_000.0)
         return HttpConnector(HttpOptions.model_validate(settings), context)
 
     return create

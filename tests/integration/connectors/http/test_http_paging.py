@@ -78,6 +78,53 @@ def test_a_total_that_changes_between_pages_is_not_believed(service: RestService
     assert all(batch.partial for batch in read(connector))
 
 
+@pytest.mark.parametrize("paging", ["single", "offset"])
+def test_fewer_records_than_the_stated_total_remove_nothing(
+    service: RestService, connect: Connect, paging: str
+) -> None:
+    """A service limits its responses to four records, and states that it has ten."""
+    service.before = lambda asked: Sent(
+        {"data": [] if int(asked.params.get("offset", 0)) >= 4 else service.records[:4], "total": 10}
+    )
+    page = OFFSET if paging == "offset" else "single"
+    connector = connect(page=page, deletes="remove", total="total")
+    batches = read(connector)
+    assert ids(batches) == ["0", "1", "2", "3"]
+    assert all(batch.partial for batch in batches)
+    [sentence] = connector.notices()
+    assert sentence.endswith(
+        "states 10 as the number of all records, but sent 4 records, so no entry was removed. Check page, params and total."
+    )
+    assert len(service.asked) == (4 if paging == "offset" else 2)
+
+
+def test_fewer_records_than_the_stated_total_are_reported_if_nothing_is_removed(
+    service: RestService, connect: Connect
+) -> None:
+    service.before = lambda _: Sent({"data": service.records[:4], "total": 10}, headers={"ETag": '"a"'})
+    connector = connect(page="single", total="total")
+    batches = read(connector)
+    assert (ids(batches), batches[-1].partial) == (["0", "1", "2", "3"], False)
+    assert "states 10 as the number of all records, but sent 4 records. Check" in next(iter(connector.notices()))
+    service.before = lambda _: Sent({"data": service.records, "total": 10}, headers={"ETag": '"a"'})
+    assert len(ids(read(connector, batches[-1].cursor))) == 10
+    assert "if-none-match" not in service.asked[-1].headers
+    assert not list(connector.notices())
+
+
+def test_different_records_with_one_key_on_a_page_are_all_read_and_reported(
+    service: RestService, connect: Connect
+) -> None:
+    service.records = [{"id": 1, "rev": "A"}, {"id": 1, "rev": "B"}, {"id": 2, "rev": "A"}, {"id": 2, "rev": "A"}]
+    connector = connect(deletes="remove")
+    (batch,) = read(connector)
+    assert batch.records["rev"].to_list() == ["A", "B", "A"]
+    assert not batch.partial
+    [sentence] = connector.notices()
+    assert "different records with the same key on one page, such as id=1 (keys: 1)" in sentence
+    assert read(connect(key=["id", "rev"]))[0].records.height == 3
+
+
 def test_a_record_on_two_pages_is_read_once_as_it_was_last(service: RestService, connect: Connect) -> None:
     service.paging = "offset"
     at_request(service, 2, lambda: service.records.insert(0, {"id": 99, "mass": "1"}))

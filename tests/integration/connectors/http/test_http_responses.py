@@ -188,6 +188,7 @@ def test_the_cursor_and_the_sentences_hold_no_secret(service: RestService, conne
         texts += [step.sentence for step in connector.verify()]
     assert not [text for text in texts if "s3cret" in text]
     assert "http" in texts[0]
+    assert len(json.loads(texts[0])["request"]) == 4, "16 bits confirm no guess"
 
 
 def test_verify_names_the_fields_of_the_first_page(service: RestService, connect: Connect) -> None:

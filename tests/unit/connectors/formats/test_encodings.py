@@ -98,7 +98,8 @@ def test_a_guessed_encoding_is_reported_with_the_setting_that_fixes_it() -> None
     (chunk,) = read(Csv(), "part,größe\nA,1\n".encode("cp1252"))
     assert chunk.facts["file.encoding_guessed"] == "yes"
     assert chunk.facts[NOTICE] == (
-        "Its encoding is a guess: windows-1252. If letters are wrong, set encoding and drop the file again."
+        "Its encoding is a guess: windows-1252. If letters are wrong, set encoding: the file is then read again. If it was"
+        " archived, also drop it again."
     )
     (declared,) = read(Csv(encoding="windows-1252"), "part,größe\nA,1\n".encode("cp1252"))
     assert declared.facts == {"file.encoding": "windows-1252", "file.delimiter": "comma", "file.header_row": "1"}
