@@ -41,7 +41,8 @@ def test_a_decimal_comma_and_groups_keep_every_digit(value: Decimal, group: str)
 
 
 @pytest.mark.parametrize(
-    "text", ["1.234", "1,2,3", "1.23.456,7", "12.34,5", "1.234,567.8", "", ",", "1 234,5", "NaN", "x"]
+    "text",
+    ["1.234", "1,2,3", "1.23.456,7", "12.34,5", "1.234,567.8", "", ",", "1 234,5", "NaN", "0.500", "-0.125", "012.345"],
 )
 def test_what_only_looks_like_a_number_is_refused(text: str) -> None:
     rules = ValueRules(decimal=",", group="." if text != "1.234" else "")

@@ -144,10 +144,13 @@ def _choose(text: str, allowed: Mapping[str, str]) -> str:
 
 
 def _without_groups(text: str, point: str, group: str) -> str | None:
-    """Return the text of a number with a decimal point and without thousands separators; None if it can't be a number."""
+    """Return the text of a number with a decimal point and without thousands separators; None if it can't be a number.
+
+    The first group does not begin with a zero, because the separator of 0.500 is probably a decimal mark.
+    """
     if group and group in text:
         whole, mark, rest = text.partition(point)
-        if not re.fullmatch(rf"[+-]?[0-9]{{1,3}}(?:{re.escape(group)}[0-9]{{3}})+", whole) or group in rest:
+        if not re.fullmatch(rf"[+-]?[1-9][0-9]{{0,2}}(?:{re.escape(group)}[0-9]{{3}})+", whole) or group in rest:
             return None
         text = whole.replace(group, "") + mark + rest
     if point == ",":
