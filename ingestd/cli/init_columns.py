@@ -22,6 +22,7 @@ from ingestd.commands.initial_configuration.text import (
     entries_of,
     suggested_values,
 )
+from ingestd.core.column_profile import UnclearNumbers
 from ingestd.core.phrases import counted
 from ingestd.process.terminal_text import echo, safe_line
 
@@ -120,7 +121,9 @@ def choose_entries(
     decimal = "."
     if named:
         doubt = f"The numbers of {', '.join(named)} do not show whether a comma or a point separates their decimals."
-        decimal = ask.decide("--decimal", doubt, "," if _has_semicolons(records) else ".", choices=(",", "."))
+        possible = {mark for name in named if (mark := unclear[name].decimal) is not None}
+        proposal = possible.pop() if len(possible) == 1 else "," if _has_semicolons(records) else "."
+        decimal = ask.decide("--decimal", doubt, proposal, choices=(",", "."))
     return entries_of(profile, columns, unclear, decimal=decimal)
 
 
@@ -134,7 +137,7 @@ def _has_semicolons(records: SampleRecords) -> bool:
     return records.facts.get("file.delimiter") == "semicolon"
 
 
-def _unclear(records: SampleRecords) -> Mapping[str, bool]:
+def _unclear(records: SampleRecords) -> Mapping[str, UnclearNumbers]:
     return records.profile.unclear_numbers(points=_has_semicolons(records))
 
 

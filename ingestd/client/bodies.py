@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ingestd.core.normal_form import nfc
+from ingestd.core.phrases import shortened
 
 T = TypeVar("T")
 
@@ -51,6 +53,10 @@ class KeyChanged(ResponseMismatch):
     """The service keeps the entry under another key than the sent key, such as the sent key in lower case."""
 
 
+class ValueChanged(ResponseMismatch):
+    """The service shows another value of the entry than the sent value, such as a shortened or a rounded value."""
+
+
 def check_key(key: str, sent: str) -> None:
     """Compare the key of a response with the sent key, both in NFC, because services normalize keys.
 
@@ -63,6 +69,27 @@ def check_key(key: str, sent: str) -> None:
     if _folded(key) == _folded(sent):
         raise KeyChanged(f"The response has '{key}' in the place of '{sent}'.")
     raise ResponseMismatch("It names another key.")
+
+
+def check_value(value: str | UnsetType | None, sent: str | None) -> None:
+    """Compare the value of a response with the sent value. ``value``: UNSET if the response has none.
+
+    Raises:
+        ValueChanged: the values differ.
+    """
+    if value is UNSET or is_same_value(value, sent):
+        return
+    shown, former = (shortened(one) if one is not None else None for one in (value, sent))
+    place = ""
+    if shown == former and value is not None and sent is not None:
+        at = next((at for at, (one, other) in enumerate(zip(value, sent, strict=False)) if one != other), None)
+        place = f" They differ from character {(min(len(value), len(sent)) if at is None else at) + 1} on."
+    raise ValueChanged(f"The sent value is {_quoted(former)}, and the response has {_quoted(shown)}.{place}")
+
+
+def is_same_value(value: str | None, sent: str | None) -> bool:
+    """Return whether a value of the service is the sent value, both in NFC, because services may normalize values."""
+    return value == sent or (value is not None and sent is not None and nfc(value) == nfc(sent))
 
 
 def check_count(accounted: int, items: int) -> None:
@@ -95,6 +122,10 @@ def check_listed(listed: Iterable[str], keys: Sequence[str]) -> None:
     known = {nfc(key) for key in listed}
     if missing := sum(nfc(key) not in known for key in keys):
         raise ResponseMismatch(f"The response lacks {missing} of {len(keys)} entries.")
+
+
+def _quoted(value: str | None) -> str:
+    return "no value" if value is None else f"'{value}'"
 
 
 def _folded(key: str) -> str:

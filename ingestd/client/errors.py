@@ -158,7 +158,7 @@ _BY_CLASS: dict[int, type[Refused]] = {3: Redirected, 5: ServerError}
 def error_of(response: ServiceResponse[Any]) -> ServiceError:
     """Return the error for a response that is not a success."""
     fault, status = response.facts.fault, response.status
-    if fault in {Fault.UNREADABLE, Fault.MISMATCH, Fault.KEY_CHANGED}:
+    if fault in {Fault.UNREADABLE, Fault.MISMATCH, Fault.KEY_CHANGED, Fault.VALUE_CHANGED}:
         return UnreadableResponse(response)
     if fault is not None or status is None:
         return Unreachable(response)

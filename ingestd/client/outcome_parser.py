@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import httpx
 import msgspec
 
-from ingestd.client.bodies import KeyChanged, ResponseMismatch, UnreadableBody
+from ingestd.client.bodies import KeyChanged, ResponseMismatch, UnreadableBody, ValueChanged
 from ingestd.client.records import BulkResult
 from ingestd.client.request import NONE, ApiOperation, Request
 from ingestd.client.response import ProblemDetails, ServiceResponse, parse_problem
@@ -126,7 +126,7 @@ class OutcomeParser:
     ) -> ServiceResponse[Any]:
         """Return the response for one of `transport_errors` or `CONTENT_ERRORS`."""
         fault = fault_of(error, by_proxy=self._by_proxy)
-        words = str(error) if fault in {Fault.MISMATCH, Fault.KEY_CHANGED} else ""
+        words = str(error) if fault in {Fault.MISMATCH, Fault.KEY_CHANGED, Fault.VALUE_CHANGED} else ""
         return self._classified(operation, Facts(fault=fault, status=status, words=words), started, ())
 
     def _refused(
@@ -221,6 +221,7 @@ def transport_errors() -> tuple[type[Exception], ...]:
 def _faults_by_type() -> tuple[tuple[type[Exception] | tuple[type[Exception], ...], Fault], ...]:
     return (
         (KeyChanged, Fault.KEY_CHANGED),
+        (ValueChanged, Fault.VALUE_CHANGED),
         (ResponseMismatch, Fault.MISMATCH),
         (CONTENT_ERRORS, Fault.UNREADABLE),
         (httpx.ConnectTimeout, Fault.CONNECT_TIMEOUT),

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from ingestd.client.bodies import check_key, check_value
 from ingestd.client.errors import ServiceError, error_of, value_of
 from ingestd.client.operations import ServiceMethods
 from ingestd.client.pushed_rows import PushedRows, RejectedRow, RowEntry
-from ingestd.client.records import EntryChange, EntrySummary
+from ingestd.client.records import Entry, EntryChange, EntrySummary
 from ingestd.client.request import Request, Unaddressable
 from ingestd.client.response import ServiceResponse, without_item_paths
 from ingestd.core.phrases import as_sentence, counted
@@ -110,7 +113,7 @@ class _Sender:
     def _send_single(self, row: RowEntry) -> None:
         step: Step = first_step("update" if row.key in self._stored else "create", value_is_null=False)
         for _ in range(MAX_STEPS):
-            request = self._request(step, row)
+            request = _checked(self._request(step, row), row)
             try:
                 response = self._client.send(request)
             except Unaddressable as error:
@@ -149,6 +152,16 @@ class _Sender:
 
     def _reject(self, row: RowEntry, reason: str) -> None:
         self.rejected.append(RejectedRow(row=row.row, key=row.key, reason=without_item_paths(reason)))
+
+
+def _checked(request: Request[Any], row: RowEntry) -> Request[Any]:
+    """Return a request for one entry; its response must have the same key, and no other value."""
+
+    def check(entry: Entry) -> None:
+        check_key(entry.key, row.key)
+        check_value(UNSET if entry.value is None else entry.value, row.value)
+
+    return replace(request, check=check)
 
 
 def _change(row: RowEntry) -> EntryChange:

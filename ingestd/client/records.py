@@ -137,6 +137,14 @@ class EntrySummary(Versioned, frozen=True, kw_only=True):
     data_type: str | None = None
 
 
+class WrittenEntry(Versioned, frozen=True, kw_only=True):
+    """A data sink entry in the response to its creation or change. A service may omit the value."""
+
+    key: str
+    value: str | UnsetType | None = UNSET
+    data_type: str | None = None
+
+
 class Entry(EntrySummary, frozen=True, kw_only=True):
     """A data sink entry."""
 

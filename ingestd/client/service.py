@@ -20,7 +20,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ingestd.client.addresses import sinks_request, workspaces_request
-from ingestd.client.bodies import check_count, check_indexes, check_key, check_listed
+from ingestd.client.bodies import check_count, check_indexes, check_key, check_listed, check_value
 from ingestd.client.errors import ServiceError
 from ingestd.client.exchange import AsyncExchange
 from ingestd.client.fast_exchange import SMALL_BODY_BYTES, FastExchange
@@ -29,7 +29,7 @@ from ingestd.client.methods import Method
 from ingestd.client.operations import ServiceMethods
 from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.readers import read_bulk, reader
-from ingestd.client.records import BulkResult, EntrySummary, SinkSummary, WorkspaceSummary
+from ingestd.client.records import BulkResult, EntrySummary, SinkSummary, WorkspaceSummary, WrittenEntry
 from ingestd.client.request import Read, Request
 from ingestd.client.request_builder import RenewableKey, RequestBuilder
 from ingestd.client.response import ServiceResponse
@@ -46,6 +46,7 @@ from ingestd.wire.writer import HEADER as WRITER
 T = TypeVar("T")
 
 _ENTRY: Read[EntrySummary] = reader(EntrySummary)
+_WRITTEN: Read[WrittenEntry] = reader(WrittenEntry)
 _SINK: Read[SinkSummary] = reader(SinkSummary)
 _WORKSPACE: Read[WorkspaceSummary] = reader(WorkspaceSummary)
 _FENCED = "writer_fenced"
@@ -222,32 +223,38 @@ class ServiceClient:
 
     async def get_entry(self, workspace: str, sink: str, *, key: str) -> ServiceResponse[EntrySummary]:
         """Return an entry."""
-        return await self._small.send(_about_entry(ServiceMethods.get_entry.build(workspace, sink, key), key))
+        request = ServiceMethods.get_entry.build(workspace, sink, key)
+        return await self._small.send(_read_as(request, _ENTRY, lambda entry: check_key(entry.key, key)))
 
     async def create_entry(
-        self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
-    ) -> ServiceResponse[EntrySummary]:
-        """Create an entry. ``body``: ``{"key","value","dataType"}``, and ``origin`` if the service accepts it."""
+        self, workspace: str, sink: str, *, key: str, value: str | None, body: bytes, idempotency_key: str
+    ) -> ServiceResponse[WrittenEntry]:
+        """Create an entry.
+
+        ``key``, ``value``: of the entry, to check the response. ``body``: ``{"key","value","dataType"}``, and ``origin`` if the
+        service accepts it.
+        """
         request = ServiceMethods.create_entry.encoded(body, workspace, sink, idempotency_key=idempotency_key)
-        return await self._write(_about_entry(request, key))
+        return await self._write(_written_as(request, key, value))
 
     async def mass_update_entry(
-        self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
-    ) -> ServiceResponse[EntrySummary]:
+        self, workspace: str, sink: str, *, key: str, value: str | None, body: bytes, idempotency_key: str
+    ) -> ServiceResponse[WrittenEntry]:
         """Replace an entry's value by the mass update of the interface document, which has only a key and a value.
 
-        ``body``: ``{"key","value"}``, and ``origin`` if the service accepts it.
+        ``key``, ``value``: of the entry, to check the response. ``body``: ``{"key","value"}``, and ``origin`` if the service
+        accepts it.
         """
         request = ServiceMethods.mass_update_entry.encoded(body, workspace, sink, idempotency_key=idempotency_key)
-        return await self._write(_about_entry(request, key))
+        return await self._write(_written_as(request, key, value))
 
     async def patch_entry(
         self, workspace: str, sink: str, *, key: str, value: str | None, data_type: str | None
-    ) -> ServiceResponse[EntrySummary]:
+    ) -> ServiceResponse[WrittenEntry]:
         """Set an entry's value, and its data type unless it is None."""
         kept = UNSET if data_type is None else data_type
         request = ServiceMethods.update_entry.build(workspace, sink, key, value=value, data_type=kept)
-        return await self._write(_about_entry(request, key))
+        return await self._write(_written_as(request, key, value))
 
     async def delete_entry(self, workspace: str, sink: str, *, key: str) -> ServiceResponse[None]:
         """Remove an entry."""
@@ -312,6 +319,11 @@ def _read_as(request: Request[Any], read: Read[T], check: Callable[[T], None] | 
     return replace(request, read=read, check=check)
 
 
-def _about_entry(request: Request[Any], key: str) -> Request[EntrySummary]:
-    """Return a request about one entry; its response must have the same key."""
-    return _read_as(request, _ENTRY, lambda entry: check_key(entry.key, key))
+def _written_as(request: Request[Any], key: str, value: str | None) -> Request[WrittenEntry]:
+    """Return a request that writes one entry; its response must have the same key, and no other value."""
+
+    def check(entry: WrittenEntry) -> None:
+        check_key(entry.key, key)
+        check_value(entry.value, value)
+
+    return _read_as(request, _WRITTEN, check)

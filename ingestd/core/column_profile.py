@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 import polars as pl
@@ -13,6 +14,18 @@ _COMMA_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(\.[0-9]{3})+|[1-9][0-9]*)(,[0-9]+)?([eE
 _COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})([eE]|$)|\..*,"
 """A comma that can't be a separator of thousands: 1,5 and 0,125, but not 1,250."""
 _POINT_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(,[0-9]{3})+|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+_TWO_MARKS = r"[.,].*[.,]"
+
+
+class UnclearNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """A column in which a mark may separate decimals or thousands. ``commas``, ``points``: the marks in its numbers.
+
+    ``decimal``: the decimal mark with which each number can be read; None if both marks are possible.
+    """
+
+    commas: bool
+    points: bool
+    decimal: Literal[".", ","] | None = None
 
 
 class _Column(msgspec.Struct):
@@ -21,19 +34,32 @@ class _Column(msgspec.Struct):
     has_comma_form: bool = True
     has_point_form: bool = True
     has_comma: bool = False
+    has_point: bool = False
+    has_two_marks: bool = False
     has_proof: bool = False
-    has_thousands: bool = False
 
     def add(self, values: pl.Series) -> None:
         present = values.filter((values != "").fill_null(value=False))
         self.filled += present.len()
         self.types = [one for one in self.types if present.str.contains(PATTERNS[one]).all()]
         self.has_comma |= bool(present.str.contains(",", literal=True).any())
+        self.has_point |= bool(present.str.contains(".", literal=True).any())
+        self.has_two_marks |= bool(present.str.contains(_TWO_MARKS).any())
         self.has_point_form = self.has_point_form and bool(present.str.contains(_POINT_FORM).all())
         if self.has_comma_form:
             self.has_comma_form = bool(present.str.contains(_COMMA_FORM).all())
             self.has_proof |= bool(present.str.contains(_COMMA_PROOF).any())
-            self.has_thousands |= bool(present.str.contains(".", literal=True).any())
+
+    @property
+    def is_mixed(self) -> bool:
+        """Some numbers have only a comma, and others only a point, so each mark may separate decimals: 1.250 and 2,75."""
+        return self.has_comma and self.has_point and not self.has_two_marks
+
+    @property
+    def only_decimal(self) -> Literal[".", ","] | None:
+        if self.has_comma_form == self.has_point_form:
+            return None
+        return "," if self.has_comma_form else "."
 
 
 class ColumnProfile:
@@ -59,10 +85,14 @@ class ColumnProfile:
         If one column proves that the source has decimal commas, and no column has a decimal point, all columns of numbers are
         returned.
         """
-        numbers = {name: column for name, column in self._columns.items() if column.filled and column.has_comma_form}
+        numbers = {
+            name: column
+            for name, column in self._columns.items()
+            if column.filled and column.has_comma_form and not column.is_mixed
+        }
         is_proven = any(column.has_proof for column in numbers.values())
         return {
-            name: column.has_thousands
+            name: column.has_point
             for name, column in numbers.items()
             if column.has_proof or (is_proven and not self._has_points)
         }
@@ -72,20 +102,22 @@ class ColumnProfile:
         return frozenset(
             name
             for name, column in self._columns.items()
-            if column.filled and column.has_comma and column.has_point_form and not column.has_comma_form
+            if column.filled and column.has_comma and not column.is_mixed
+            if column.has_point_form and not column.has_comma_form
         )
 
-    def unclear_numbers(self, *, points: bool) -> Mapping[str, bool]:
-        """Return the other columns with a mark that may separate decimals or thousands, and whether the mark is a comma.
+    def unclear_numbers(self, *, points: bool) -> Mapping[str, UnclearNumbers]:
+        """Return the other columns with a mark that may separate decimals or thousands.
 
         ``points``: points are ambiguous, too, unless another number of the source proves that they separate decimals.
         """
         commas, may_group = self.decimal_commas(), points and not self._has_points
         return {
-            name: column.has_comma
+            name: UnclearNumbers(commas=column.has_comma, points=column.has_point, decimal=column.only_decimal)
             for name, column in self._columns.items()
-            if column.filled and column.has_comma_form and name not in commas
-            if column.has_comma or (column.has_thousands and may_group)
+            if column.filled and name not in commas
+            if (column.is_mixed and column.has_point_form)
+            or (column.has_comma_form and (column.has_comma or (column.has_point and may_group)))
         }
 
     @property

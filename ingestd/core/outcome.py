@@ -46,7 +46,9 @@ class Fault(Enum):
     """A 2xx response with an invalid body for the operation: HTML of a proxy, truncated, or no JSON."""
     MISMATCH = "mismatch"
     KEY_CHANGED = "key_changed"
-    """MISMATCH: a 2xx response that does not match the request. KEY_CHANGED: the service has changed the key of an entry."""
+    VALUE_CHANGED = "value_changed"
+    """MISMATCH: a 2xx response that does not match the request. KEY_CHANGED, VALUE_CHANGED: the service has changed the key or
+    the value of an entry."""
 
 
 NEVER_SENT = frozenset(
@@ -147,6 +149,12 @@ FAULTS: dict[Fault, OutcomeRule] = {
         remedy="reject",
         sentence="The service keeps this entry under another key (status {status}). {words} Other entries may have the same key "
         "in the service, so this entry cannot be followed. Make a key that the service does not change.",
+    ),
+    Fault.VALUE_CHANGED: OutcomeRule(
+        word="rejected",
+        remedy="reject",
+        sentence="The service stores another value than was sent (status {status}). {words} Send a value that the service does "
+        "not change.",
     ),
 }
 

@@ -16,8 +16,8 @@ import msgspec
 
 from ingestd.client.request import Unaddressable
 from ingestd.client.response import ServiceResponse
-from ingestd.core.outcome import Outcome
-from ingestd.core.plan import MAX_STEPS, Step, first_step, next_step
+from ingestd.core.outcome import Fault, Outcome
+from ingestd.core.plan import MAX_STEPS, NextStep, Step, first_step, next_step
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import ClaimResults, rejection_of
 from ingestd.delivery.delivery_limits import DeliveryLimits
@@ -179,10 +179,10 @@ class SingleSender:
 
     async def _deliver(self, item: Item) -> tuple[str | RejectedEntry | Blocker, ServiceResponse[Any]]:
         """Send the steps of an entry until it is delivered, rejected, or must stay pending."""
-        is_null = item.value is None
         update_with = self._lane.limits.update_with
-        step: Step = first_step(item.kind, value_is_null=is_null, update_with=update_with)
+        step: Step = first_step(item.kind, value_is_null=item.value is None, update_with=update_with)
         last: ServiceResponse[Any] | None = None
+        is_repeated = False
         origin = self._origins.of_item(item)
         for _ in range(MAX_STEPS):
             if last is not None:
@@ -193,14 +193,10 @@ class SingleSender:
                 return RejectedEntry(key=item.key, reason=str(error)), last or _unsent_response(step, str(error))
             last = response
             self._record_response(response, item)
-            remedy = response.remedy_for(len(item.raw))
-            found = response.value.data_type if response.value is not None else None
-            following = next_step(
-                step, remedy, value_is_null=is_null, update_with=update_with, wanted=item.data_type, found=found
-            )
-            match following:
-                case "reject" if origin:
-                    origin = b""
+            match following := self._next_step(step, item, response):
+                case "reject" if origin or (response.facts.fault is Fault.VALUE_CHANGED and not is_repeated):
+                    # The origin may be the reason; another value may be a later one of another program.
+                    origin, is_repeated = b"", True
                 case "done":
                     return await self._lane.read_back.check(self._sink, (item,), response) or item.key, response
                 case "reject":
@@ -218,6 +214,16 @@ class SingleSender:
         )
         return Blocker(reaction="retry", sentence=sentence), last
 
+    def _next_step(self, step: Step, item: Item, response: ServiceResponse[Any]) -> NextStep:
+        return next_step(
+            step,
+            response.remedy_for(len(item.raw)),
+            value_is_null=item.value is None,
+            update_with=self._lane.limits.update_with,
+            wanted=item.data_type,
+            found=response.value.data_type if response.value is not None else None,
+        )
+
     def _record_response(self, response: ServiceResponse[Any], item: Item) -> None:
         self._lane.read_back.note_response(response, (item.segment,))
         self._lane.limiter.record_response(response, size=1)
@@ -230,11 +236,13 @@ class SingleSender:
         if step == "create_entry":
             body = single_body(item.raw, origin)
             token = self._lane.keys.for_entries(self._create_path, (item.segment,), body)
-            return await client.create_entry(*sink, key=item.key, body=body, idempotency_key=token)
+            return await client.create_entry(*sink, key=item.key, value=item.value, body=body, idempotency_key=token)
         if step == "mass_update_entry" and item.value is not None:
             body = single_body(msgspec.json.encode({"key": item.key, "value": item.value}), origin)
             token = self._lane.keys.for_entries(self._update_path, (item.segment,), item.raw)
-            return await client.mass_update_entry(*sink, key=item.key, body=body, idempotency_key=token)
+            return await client.mass_update_entry(
+                *sink, key=item.key, value=item.value, body=body, idempotency_key=token
+            )
         if step == "delete_entry":
             return await client.delete_entry(*sink, key=item.key)
         return await client.patch_entry(*sink, key=item.key, value=item.value, data_type=item.data_type)

@@ -16,6 +16,7 @@ import polars as pl
 from msgspec.structs import replace
 
 from ingestd.client.addresses import sinks_named, workspaces_named
+from ingestd.client.bodies import is_same_value
 from ingestd.client.records import SinkSummary
 from ingestd.client.response import ServiceResponse
 from ingestd.core.normal_form import nfc
@@ -246,7 +247,7 @@ class SinkCreation:
             origins = OriginEncoder(listed.origin, page=self._lane.limits.page).of_items(first)
             segments = [part.segment for part in claim.parts]
             response = await self._request(workspace, segments, first, origins)
-            if response.value is not None and response.value.entries is not None and not response.replayed:
+            if response.value is not None and not response.replayed and _shows(response.value, first):
                 await self._remember(lane, workspace, response.value, entries=len(first))
                 await self._lane.results.acknowledge_all(claim, response)
                 return _created(workspace, response.value, response, listed)
@@ -257,7 +258,7 @@ class SinkCreation:
         if response.outcome.remedy in {"reject", "shrink"}:
             return await self._create_empty(lane, workspace, segments, listed)
         if response.value is not None:
-            # The response is a repeated one, or does not list the stored entries. Only a read of the sink is reliable.
+            # The response is a repeated one, or does not list the entries as they were sent. Only a read of the sink is reliable.
             self._lane.keys.record_refusal()
             return Blocker(reaction="reopen", sentence="The sink was created; its content is being read.")
         return self._blocker(response)
@@ -306,6 +307,14 @@ class SinkCreation:
         """Return the blocker of a response; if the service rejects the sink itself, a person must act."""
         is_rejected = response.outcome.remedy in {"reject", "shrink", "missing"} and not response.is_refusal_of_proxy
         return blocker_of(response.outcome, reaction="pause" if is_rejected else None)
+
+
+def _shows(created: SinkSummary, items: Sequence[Item]) -> bool:
+    """Return whether a created sink lists the entries with the sent values."""
+    if created.entries is None:
+        return False
+    shown = {nfc(entry.key): entry.value for entry in created.entries}
+    return all(is_same_value(shown.get(nfc(item.key)), item.value) for item in items)
 
 
 def _created(

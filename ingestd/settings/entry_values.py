@@ -35,6 +35,14 @@ def _check_band(text: str) -> None:
         raise ValueError(f"'{text}' is no dead-band. Expected a number of 0 or more, or a percentage such as 1%.")
 
 
+def _check_date_format(text: str) -> None:
+    if "%Z" in text.replace("%%", ""):
+        raise ValueError(
+            "'%Z' can't be used, because the name of a time zone, such as CET, does not give its offset. If the name is always"
+            " the same, write it instead of '%Z', as in '%H:%M UTC', and set 'timezone'."
+        )
+
+
 def _number_text(found: Any) -> Any:
     return str(found) if isinstance(found, int | float) and not isinstance(found, bool) else found
 
@@ -92,8 +100,9 @@ class UnitSettings(SettingsPart):
 class DateSettings(SettingsPart):
     """A date, which becomes ISO 8601."""
 
-    format: Text = Field(
-        description="iso, or the form of the source with the codes of strptime.", examples=["%d.%m.%Y %H:%M", "iso"]
+    format: Annotated[Text, checked_by(_check_date_format)] = Field(
+        description="iso, or the form of the source with the codes of strptime, except %Z.",
+        examples=["%d.%m.%Y %H:%M", "iso"],
     )
     timezone: Zone | None = Field(
         default=None,

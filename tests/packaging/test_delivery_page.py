@@ -43,6 +43,7 @@ _FAULTS: dict[Fault, str] = {
     Fault.UNREADABLE: "2xx with a body that is HTML, truncated, or otherwise malformed",
     Fault.MISMATCH: "2xx with a body about other entries than were sent",
     Fault.KEY_CHANGED: "2xx with the entry under a key that differs in case, in the space around it or in a compatible character",
+    Fault.VALUE_CHANGED: "2xx with the entry with another value than was sent, twice in a row",
 }
 _CLASSES = {1: "any other 1xx", 2: "any other 2xx", 3: "3xx", 4: "any other 4xx", 5: "any other 5xx"}
 _REMEDIES: dict[Remedy, str] = {

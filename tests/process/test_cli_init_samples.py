@@ -221,6 +221,7 @@ ASKED: Mapping[str, tuple[str, Callable[[Path], None], str, str]] = {
     ),
     "unknown units": ("run.csv", text_of("part;mass\n;lumps\nA;1\nB;2\nC;3\n"), "--units-row", "yes"),
     "a comma or a point": ("run.csv", text_of("part;mass\nA;1,250\nB;2,500\n"), "--decimal", ","),
+    "commas and points": ("run.csv", text_of("part;mass\nA;1.250\nB;0.500\nC;2,750\n"), "--decimal", "."),
     "several lists": ("run.json", text_of('{"a": [{"id": "1", "v": 1}], "b": [{"id": "2", "v": 2}]}'), "--records", "a"),
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -128,3 +129,29 @@ def test_children_are_mapped_as_by_plain_python(records: list[Json]) -> None:
     assert sorted(mapped.entries.select("key", "value").rows()) == wanted
     assert {str(reject.position) for reject, _ in mapped.rejects} == rejected
     assert all(reject.reason.endswith(".") for reject, _ in mapped.rejects)
+
+
+@pytest.mark.parametrize(
+    ("item", "spec", "name"),
+    [
+        ('{"m": 1, "m": 2}', 0, "m"),
+        ('{"m": 1, "n": [{"m": 3}], "m" : 2}', 0, "m"),
+        ('{"m": 1, "\\u006d": 2}', 0, "m"),
+        ('{"m": 1, "m": 2, "\\u0022:": 3}', 0, "m"),
+        ('{"m": 1, "m": {}}', 0, "m"),
+        ('{"m": null, "m": null}', 0, "m"),
+        ('{"a": {"b": 1, "b": 2}}', 1, "a.b"),
+        ('{"a": {"b": 1}, "a": {"b": 2}}', 1, "a"),
+        ('{"p": [1], "p": [2]}', 2, "p"),
+    ],
+)
+def test_an_item_with_a_needed_name_twice_is_rejected_alone(item: str, spec: int, name: str) -> None:
+    good = '{"m": "4", "n": [{"m": 3}], "p": ["4"], "a": {"b": "4"}, "x": 1, "x": 2, "\\u00fc": "m\\":"}'
+    mapping = Mapping([SPECS[spec]])
+    frame = pl.DataFrame({"id": ["r"], "parts": [f"[{item}, {good}]"]})
+    positions = pl.Series("position", [1], dtype=pl.Int64)
+    mapped = mapping.apply(frame, positions, mapping.row_hashes(frame, {}), {})
+    assert mapped.entries["value"].to_list() == ["4"]
+    assert [(str(reject.position), reject.reason) for reject, _ in mapped.rejects] == [
+        ("row 1, at parts[1]", f"The child has two fields with the name '{name}'.")
+    ]

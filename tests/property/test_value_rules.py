@@ -41,7 +41,8 @@ def test_a_decimal_comma_and_groups_keep_every_digit(value: Decimal, group: str)
 
 
 @pytest.mark.parametrize(
-    "text", ["1.234", "1,2,3", "1.23.456,7", "12.34,5", "1.234,567.8", "", ",", "1 234,5", "NaN", "x"]
+    "text",
+    ["1.234", "1,2,3", "1.23.456,7", "12.34,5", "1.234,567.8", "", ",", "1 234,5", "NaN", "0.500", "-0.125", "012.345"],
 )
 def test_what_only_looks_like_a_number_is_refused(text: str) -> None:
     rules = ValueRules(decimal=",", group="." if text != "1.234" else "")
@@ -169,6 +170,25 @@ def test_a_local_time_gets_its_offset_unless_the_clocks_skip_or_repeat_it(local:
 )
 def test_dates_become_iso_8601(form: str, text: str, result: str | None) -> None:
     assert converted(ValueRules(date=DateRule(form=form)), text) == result
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "result"),
+    [
+        ("2026-01-05T10:00:05.1234567", None, "2026-01-05T10:00:05.1234567"),
+        ("2026-01-05T10:00:05.0000001+01:00", None, "2026-01-05T10:00:05.0000001+01:00"),
+        ("20260105 100005,123456789Z", "Europe/Berlin", "2026-01-05T11:00:05.123456789+01:00"),
+        ("2026-01-05T10:00:05.1234560", None, "2026-01-05T10:00:05.123456"),
+        ("2026-01-05T10:00:05.0000000", None, "2026-01-05T10:00:05"),
+    ],
+)
+def test_a_time_keeps_each_digit_of_its_second(text: str, target: str | None, result: str) -> None:
+    assert converted(ValueRules(date=DateRule(form="iso", target=target)), text) == result
+
+
+def test_a_name_of_a_time_zone_is_part_of_the_format() -> None:
+    rules = ValueRules(date=DateRule(form="%d.%m.%Y %H:%M UTC", timezone="UTC", target="Europe/Berlin"))
+    assert converted(rules, "01.02.2026 10:00 UTC") == "2026-02-01T11:00:00+01:00"
 
 
 @pytest.mark.parametrize("text", ["1e999999999", "1e-999999999", "9" * 401])

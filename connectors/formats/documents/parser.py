@@ -33,7 +33,14 @@ _NULL = "tag:yaml.org,2002:null"
 _BRACKETS = re.compile(r"[\[\]{}\n]")
 _KEY_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_NAME = re.compile(rf"(?<![A-Za-z0-9_\\-])(?:{_KEY_PART}){{{MOST_DEPTH}}}")
-
+_FINE_TIME = r":[0-9]{2}\.[0-9]{6}0*[1-9]"
+_FINE_TIMES = re.compile(
+    r'''"""(?:[^\\]|\\.)*?"{3,5}|"(?:[^"\\\n]|\\.)*"|'''
+    r"""'''.*?'{3,5}|'[^'\n]*'|#[^\n]*|"""
+    rf"(?P<time>{_FINE_TIME})",
+    re.DOTALL,
+)
+"""Strings and comments of a valid TOML text, and times with more digits than `datetime` has."""
 
 Parser: TypeAlias = Callable[[str], DocumentValue]
 
@@ -123,12 +130,26 @@ def parse_toml(text: str) -> DocumentValue:
         line = text.count("\n", 0, found.start()) + 1
         raise DocumentInvalid(f"a name has more than {MOST_DEPTH} parts (line {line})")
     try:
-        return _to_text(tomllib.loads(text, parse_float=str))
+        document = _to_text(tomllib.loads(text, parse_float=str))
     except tomllib.TOMLDecodeError as error:
         raise DocumentInvalid(_one_line(error)) from error
     except ValueError as error:
         digits = sys.get_int_max_str_digits()
         raise DocumentInvalid(f"it holds an integer of more than {digits} digits; write it as text") from error
+    _check_times(text)
+    return document
+
+
+def _check_times(text: str) -> None:
+    """Check that the parser of valid TOML did not cut off a time. It ignores all digits after the sixth of a second."""
+    if re.search(_FINE_TIME, text) is None:
+        return
+    for found in _FINE_TIMES.finditer(text):
+        if found["time"] is not None:
+            line = text.count("\n", 0, found.start()) + 1
+            raise DocumentInvalid(
+                f"a time has more than 6 digits after the second; write it as text, in quotes (line {line})"
+            )
 
 
 def _to_text(value: Any) -> DocumentValue:

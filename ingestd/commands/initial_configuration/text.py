@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from ingestd.commands.initial_configuration import record_keys
-from ingestd.core.column_profile import ColumnProfile
+from ingestd.core.column_profile import ColumnProfile, UnclearNumbers
 from ingestd.core.contract import ColumnContract
 from ingestd.core.phrases import counted
 
@@ -178,7 +178,7 @@ def suggested_values(
 
 
 def entries_of(
-    profile: ColumnProfile, columns: Sequence[str], unclear: Mapping[str, bool], *, decimal: str
+    profile: ColumnProfile, columns: Sequence[str], unclear: Mapping[str, UnclearNumbers], *, decimal: str
 ) -> tuple[InitialEntries, ...]:
     """Return the entries of the chosen columns, grouped by notation.
 
@@ -186,8 +186,8 @@ def entries_of(
     """
     contract, commas = profile.contract(), dict(profile.decimal_commas())
     if decimal == ",":
-        commas |= {name: not has_comma for name, has_comma in unclear.items()}
-    thousands = profile.thousands_commas() | {name for name, has_comma in unclear.items() if has_comma}
+        commas |= {name: one.points for name, one in unclear.items()}
+    thousands = profile.thousands_commas() | {name for name, one in unclear.items() if one.commas}
     groups: dict[str, list[str]] = {}
     for name in columns:
         if name in commas or name in thousands:

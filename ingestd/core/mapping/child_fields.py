@@ -2,17 +2,23 @@
 
 The fields have the same form as in a record of a JSON file: nested names are joined by dots, numbers keep their characters, and
 a list is its JSON text. If only simple fields are needed, one call decodes all items. Otherwise each item is read alone.
+
+Decoders keep the last of repeated names without an error, so repeated names are searched separately. An item is rejected if it
+has a needed name twice.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 CHILD = "child"
 """The name of the field that holds the item itself: its string, the characters of its number, or its JSON text."""
@@ -22,8 +28,13 @@ OBJECT = "{"
 
 _VALUES = msgspec.json.Decoder(list[Any], float_hook=str)
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_OBJECTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=str, parse_float=str, strict=False)
 _TEXT = msgspec.json.Decoder(str)
 _MINUS_ZERO = re.compile(rb"-0(?![.eE\d])")
+_ESCAPED_PAIR = re.compile(rb"\\u00(?:2[02]|3[aA])")
+_COLONS = (b'":', b" :", b"\t:", b"\n:", b"\r:")
+_NULL = msgspec.Raw(b"null")
 _NONE = type(None)
 _PLAIN = frozenset({str, int, bool, _NONE})
 
@@ -70,41 +81,72 @@ def _read_together(items: Sequence[msgspec.Raw], names: Sequence[str], nested: s
     """Return the fields of all items with one decoding; None if a value is not simple."""
     fields = names if nested is None else (*names, nested)
     joined = b"[%b]" % b",".join(map(bytes, items))
-    if any("." in name for name in fields) or _MINUS_ZERO.search(joined):
+    is_child = list(fields) == [CHILD]
+    are_simple = is_child or not (CHILD in fields or nested in names or any("." in name for name in fields))
+    if not are_simple or _MINUS_ZERO.search(joined):
         return None
     try:
-        if list(fields) == [CHILD]:
+        if is_child:
             text = _column(_VALUES.decode(joined))
             return None if text is None else ChildFields(columns={CHILD: text}, lists=[None] * len(items))
-        if CHILD in fields or nested in names:
-            return None
         children = _decoder_for(tuple(names), nested).decode(joined)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     columns: dict[str, Sequence[str | None]] = {}
+    counts: dict[str, int] = {}
     for at, name in enumerate(names):
-        values = _column(list(map(attrgetter(f"f{at}"), children)))
+        given = list(map(attrgetter(f"f{at}"), children))
+        counts[name] = len(given) - given.count(UNSET)
+        values = _column(given)
         if values is None:
             return None
         columns[name] = values
+    if nested is not None:
+        counts[nested] = sum(child.nested is not _NULL for child in children)
+    if _may_repeat(joined, counts):
+        return None
     lists = [_list_text(bytes(child.nested)) for child in children] if nested is not None else [None] * len(items)
     return ChildFields(columns=columns, lists=lists)
 
 
 @lru_cache(maxsize=64)
 def _decoder_for(names: tuple[str, ...], nested: str | None) -> msgspec.json.Decoder[Any]:
-    fields: list[tuple[str, Any, Any]] = [(f"f{at}", Any, None) for at in range(len(names))]
+    fields: list[tuple[str, Any, Any]] = [(f"f{at}", Any, UNSET) for at in range(len(names))]
     rename = {f"f{at}": name for at, name in enumerate(names)}
     if nested is not None:
-        fields.append(("nested", msgspec.Raw, msgspec.Raw(b"null")))
+        fields.append(("nested", msgspec.Raw, _NULL))
         rename["nested"] = nested
     structure = msgspec.defstruct("ChildObject", fields, rename=rename, gc=False)
     return msgspec.json.Decoder(list[structure], float_hook=str)  # type: ignore[valid-type]
 
 
+def _may_repeat(text: bytes, counts: Mapping[str, int]) -> bool:
+    """Return whether an item may repeat a name. ``counts``: for each name, the number of items that have it."""
+    # Without a backslash, each member has its name between quotes, as it is. Most texts need only this inexpensive comparison.
+    if b"\\" not in text and all(
+        len(re.findall(rb'"%b"[ \t\n\r]*:' % re.escape(name.encode()), text)) == count for name, count in counts.items()
+    ):
+        return False
+    return _lost_members(text, _OBJECTS.decode(text))
+
+
+def _lost_members(text: bytes, decoded: Any) -> bool:
+    """Return whether a decoder has dropped members with repeated names. Objects within members are not decoded.
+
+    A member has a colon after a quote or white space. Names with such a pair keep it, unless one of its characters is written as
+    an escape.
+    """
+    encoded = msgspec.json.encode(decoded)
+    counts = ([one.count(pair) for pair in _COLONS] for one in (text, encoded))
+    return sum(next(counts)) != sum(next(counts)) or _ESCAPED_PAIR.search(text) is not None
+
+
 def _column(values: list[Any]) -> Sequence[str | None] | None:
     """Return decoded values as text; None if one of them is a list or an object."""
     types = set(map(type, values))
+    if UnsetType in types:
+        values = [None if value is UNSET else value for value in values]
+        types = types - {UnsetType} | {_NONE}
     if not types <= _PLAIN:
         return None
     if types <= {str, _NONE}:
@@ -136,7 +178,7 @@ def _read_one(text: bytes, wanted: set[str], nested: str | None) -> tuple[dict[s
     fields: dict[str, str | None] = {}
     inner: str | None = None
     try:
-        for name, value in _members(text, ""):
+        for name, value in _members(text, "", needed=wanted if nested is None else {*wanted, nested}):
             if name == nested:
                 inner = _list_text(value)
             if name not in wanted or value[:1] == b"{":
@@ -155,12 +197,29 @@ def _read_one(text: bytes, wanted: set[str], nested: str | None) -> tuple[dict[s
     return fields, _list_text(text) if nested == CHILD else inner
 
 
-def _members(text: bytes, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the members of an object, and of the objects within, with their joined names."""
+def _members(text: bytes, prefix: str, needed: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:
+    """Yield the members of an object, and of the objects within, with their joined names.
+
+    Raises:
+        ChildUnreadable: the object repeats the name of a ``needed`` field.
+    """
     if text[:1] == b"{":
-        for name, raw in _OBJECT.decode(text).items():
+        members = _OBJECT.decode(text)
+        if needed and _lost_members(text, members):
+            _require_once(text, prefix, needed)
+        for name, raw in members.items():
             yield prefix + name, bytes(raw)
-            yield from _members(bytes(raw), f"{prefix}{name}.")
+            yield from _members(bytes(raw), f"{prefix}{name}.", needed)
+
+
+def _require_once(text: bytes, prefix: str, needed: Collection[str]) -> None:
+    try:
+        names = Counter(prefix + name for name, _ in _PAIRS.decode(text.decode()))
+    except ValueError as error:
+        raise ChildUnreadable(f"The child can't be read: {error}.") from None
+    for name in (name for name, count in names.items() if count > 1):
+        if any(one == name or one.startswith(f"{name}.") for one in needed):
+            raise ChildUnreadable(f"The child has two fields with the name '{name}'.")
 
 
 def _value(text: bytes) -> str | None:

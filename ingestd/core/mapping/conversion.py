@@ -24,6 +24,10 @@ _SIZE_AT_MOST = 400
 """The maximum number of characters of a number, and of digits before or after its point."""
 
 
+_FURTHER_DIGITS = re.compile(r".{10}[^+-]*[.,][0-9]{6}([0-9]*[1-9])", re.DOTALL)
+"""The digits after the sixth of a second of an ISO 8601 time. `datetime` has no place for them."""
+
+
 class ValueRefused(ValueError):
     """A value that the rules don't allow; the sentence states why."""
 
@@ -38,8 +42,8 @@ class UnitRule(msgspec.Struct, frozen=True, kw_only=True):
 class DateRule(msgspec.Struct, frozen=True, kw_only=True):
     """The rule for a date.
 
-    ``form``: a format for `datetime.strptime`, or ``iso``. ``timezone``: the time zone of dates without an offset. ``target``:
-    the time zone of the result.
+    ``form``: a format for `datetime.strptime` without ``%Z``, or ``iso``. ``timezone``: the time zone of dates without an
+    offset. ``target``: the time zone of the result.
     """
 
     form: str
@@ -144,10 +148,13 @@ def _choose(text: str, allowed: Mapping[str, str]) -> str:
 
 
 def _without_groups(text: str, point: str, group: str) -> str | None:
-    """Return the text of a number with a decimal point and without thousands separators; None if it can't be a number."""
+    """Return the text of a number with a decimal point and without thousands separators; None if it can't be a number.
+
+    The first group does not begin with a zero, because the separator of 0.500 is probably a decimal mark.
+    """
     if group and group in text:
         whole, mark, rest = text.partition(point)
-        if not re.fullmatch(rf"[+-]?[0-9]{{1,3}}(?:{re.escape(group)}[0-9]{{3}})+", whole) or group in rest:
+        if not re.fullmatch(rf"[+-]?[1-9][0-9]{{0,2}}(?:{re.escape(group)}[0-9]{{3}})+", whole) or group in rest:
             return None
         text = whole.replace(group, "") + mark + rest
     if point == ",":
@@ -210,6 +217,10 @@ def _date(text: str, rule: DateRule) -> str:
         found = found.astimezone(UTC if rule.target == "UTC" else ZoneInfo(rule.target))
     if found.tzinfo is None and not _has_time(text, rule.form):
         return found.date().isoformat()
+    if rule.form == "iso" and (further := _FURTHER_DIGITS.match(text)) is not None:
+        shown = found.isoformat(timespec="microseconds")
+        end = len("2026-01-02T10:00:00.123456")
+        return f"{shown[:end]}{further[1]}{shown[end:]}"
     return found.isoformat()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -129,3 +129,20 @@ def test_a_large_request_is_sent_in_halves_to_a_proxy_that_calls_it_too_large(
     rows = [{"part": str(n), "mass": "1" * size} for n, size in enumerate([50_000, 15_000, 15_000, 15_000])]
     result = sink.push(rows, key="part", value="mass")
     assert (result.created, [one.row for one in result.rejected]) == (3, [0])
+
+
+def test_a_row_with_a_value_that_the_service_changes_is_rejected_with_both_values(
+    server: DocumentServer, sink: NamedSink
+) -> None:
+    server.headers.clear()
+    entry = server.store.create_entry
+
+    def shortening(workspace: str, sink: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return entry(workspace, sink, {**body, "value": body["value"][:4]})
+
+    server.store.create_entry = shortening  # type: ignore[method-assign]
+    rows = [{"part": "a", "mass": "1.25"}, {"part": "b", "mass": "12.500"}]
+    result = sink.push(rows, key="part", value="mass")
+    assert result.created == 1
+    assert [one.key for one in result.rejected] == ["b"]
+    assert "The sent value is '12.500', and the response has '12.5'." in result.rejected[0].reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import EntriesRejected, SinkAdopted, SinkCreated
 from tests.support.delivery_rig import FAST_LIMITS, rig
-from tests.support.document_server import DocumentServer, DropAfter, Refuse, Store
+from tests.support.document_server import DocumentServer, DropAfter, Garbage, Refuse, Store
 from tests.support.memory_mirror import Desired
 
 ODD_KEYS = ["a/b", "a%2Fb", "100%", "kg²", "x y", "?q=1", "#", "mass", "list", "+", "..a", "%2e%2e", "a\\b", "é"]
@@ -54,6 +55,48 @@ async def test_creates_updates_and_deletes_use_the_operations_of_the_document(se
     assert seen == {("POST", f"{path}/mass"), ("DELETE", f"{path}/b"), ("POST", path)}
     masses = [request.json for request in server.writes() if request.path.endswith("/mass")]
     assert masses == [{"key": "a", "value": "1.10"}]
+
+
+class TrimmingStore(Store):
+    """Stores values without surrounding white space."""
+
+    def _write(self, change: dict[str, Any]) -> None:
+        for record in (*change.get("entries", ()), change.get("record", {})):
+            if isinstance(record.get("value"), str):
+                record["value"] = record["value"].strip()
+        super()._write(change)
+
+
+async def test_an_entry_with_a_value_that_the_service_changes_is_rejected_and_followed() -> None:
+    with DocumentServer(TrimmingStore()) as server:
+        to = address(server.workspace())
+        async with rig(url=server.url) as running:
+            running.desire(to, {"a": (" x ", "text"), "b": ("1", "text")})
+            assert await running.drained() == []
+            running.desire(to, {"c": (" y ", "text")})
+            assert await running.drained() == []
+            assert running.mirror.rejected_entries.keys() == {"a", "c"}
+            sentence = "The sent value is ' x ', and the response has 'x'."
+            assert sentence in running.mirror.rejected_entries["a"].reason
+            running.desire(to, {"a": ("z", "text"), "c": None})
+            assert await running.drained() == []
+        assert server.values("Mass budget") == {"a": ("z", "text"), "b": ("1", "text")}
+
+
+async def test_a_later_value_of_another_program_in_a_response_does_not_reject_the_entry(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        await running.drained()
+        body = b'{"key": "a", "value": "9"}'
+        server.fail(
+            Garbage(status=200, body=body, content_type="application/json"), when=lambda request: request.writes
+        )
+        running.desire(to, {"a": ("2", "scalar")})
+        assert await running.drained() == []
+        assert not running.mirror.rejected_entries
+    assert server.values("Mass budget") == {"a": ("2", "scalar")}
+    assert len({request.headers["idempotency-key"] for request in server.writes()}) == 3
 
 
 async def test_every_key_that_a_url_can_contain_is_created_updated_and_deleted(server: DocumentServer) -> None:

@@ -23,10 +23,10 @@ WORKSPACE, SINK = "w 1", "s/ü"
 BULK = '[{"key":"ä b","value":"1"},{"key":"c","value":"2"}]'.encode()
 CALLS: dict[str, Callable[[ServiceClient], Awaitable[ServiceResponse[Any]]]] = {
     "create": lambda client: client.create_entry(
-        WORKSPACE, SINK, key="ä b", body='{"key":"ä b","value":"1"}'.encode(), idempotency_key="k-1"
+        WORKSPACE, SINK, key="ä b", value="1", body='{"key":"ä b","value":"1"}'.encode(), idempotency_key="k-1"
     ),
     "update": lambda client: client.mass_update_entry(
-        WORKSPACE, SINK, key="ä b", body='{"key":"ä b","value":"2"}'.encode(), idempotency_key="k-2"
+        WORKSPACE, SINK, key="ä b", value="2", body='{"key":"ä b","value":"2"}'.encode(), idempotency_key="k-2"
     ),
     "patch": lambda client: client.patch_entry(WORKSPACE, SINK, key="a/b", value=None, data_type="text"),
     "delete": lambda client: client.delete_entry(WORKSPACE, SINK, key="a?b"),
@@ -140,10 +140,10 @@ def test_both_transports_are_equal_for_any_call_and_any_response(
                 lambda client: client.fence(WORKSPACE),
                 lambda client: client.get_entry(WORKSPACE, SINK, key=key),
                 lambda client: client.create_entry(
-                    WORKSPACE, SINK, key=key, body=json.dumps({"key": key}).encode(), idempotency_key=token
+                    WORKSPACE, SINK, key=key, value=value, body=json.dumps({"key": key}).encode(), idempotency_key=token
                 ),
                 lambda client: client.mass_update_entry(
-                    WORKSPACE, SINK, key=key, body=json.dumps({"key": key}).encode(), idempotency_key=token
+                    WORKSPACE, SINK, key=key, value=value, body=json.dumps({"key": key}).encode(), idempotency_key=token
                 ),
                 lambda client: client.patch_entry(WORKSPACE, SINK, key=key, value=value or None, data_type=None),
                 lambda client: client.delete_entry(WORKSPACE, SINK, key=key),

@@ -24,8 +24,10 @@ _LOOKED_AT: Final = 20
 _SHOWN_NAMES: Final = 6
 _NUMBERS_PER_TEXT: Final = 3
 _CELL_CHARACTERS: Final = 131_072
-_NUMBER_WITH_COMMA: Final = re.compile(r"([+-]?)((?:\d{1,3}(?:[. \u00a0\u202f']\d{3})+|\d+)),(\d+)", re.ASCII)
-_GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:[. \u00a0\u202f']\d{3})+", re.ASCII)
+_GROUPS: Final = r"[1-9]\d{0,2}(?:[. \u00a0\u202f']\d{3})+"
+"""Groups of three digits. The first group does not begin with a zero, because the point of 0.500 separates decimals."""
+_NUMBER_WITH_COMMA: Final = re.compile(rf"([+-]?)({_GROUPS}|\d+),(\d+)", re.ASCII)
+_GROUPED: Final = re.compile(rf"[+-]?{_GROUPS}", re.ASCII)
 _NUMBER_FIRST: Final = re.compile(r"\s*[+-]?[.,]?\d", re.ASCII)
 _GROUP_MARKS: Final = re.compile(r"[. \u00a0\u202f']")
 
@@ -175,7 +177,7 @@ def items_of(rows: Sequence[Sequence[str]], reading: TableReading, *, most: int)
 def with_decimal_point(text: str) -> str:
     """Convert a number with a decimal comma: ``1.234,50`` becomes ``1234.50``.
 
-    Any other text, such as ``1,5,2``, ``1.5`` or a word, is returned unchanged.
+    Any other text, such as ``1,5,2``, ``1.5``, ``0.500`` or a word, is returned unchanged.
     """
     plain = text.strip()
     if found := _NUMBER_WITH_COMMA.fullmatch(plain):

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from ingestd.client.operations import ServiceMethods
-from ingestd.client.records import EntrySummary, SinkSummary, WorkspaceSummary
+from ingestd.client.records import SinkSummary, WorkspaceSummary, WrittenEntry
 from ingestd.client.request import Unaddressable
 from ingestd.client.response import MAX_BODY_BYTES, ServiceResponse
 from ingestd.client.service import ServiceClient
@@ -137,7 +137,7 @@ async def test_a_long_message_of_the_service_is_shortened() -> None:
 async def test_a_2xx_with_an_unexpected_body_is_no_success(body: bytes) -> None:
     async with client(sends(httpx.Response(200, content=body))) as service:
         response = await service.mass_update_entry(
-            "w", "s", key="k", body=b'{"key":"k","value":"1"}', idempotency_key="i"
+            "w", "s", key="k", value="1", body=b'{"key":"k","value":"1"}', idempotency_key="i"
         )
     assert not response.ok
     assert (response.outcome.word, response.outcome.remedy) == ("unreachable", "retry")
@@ -150,15 +150,46 @@ async def test_an_entry_that_the_service_keeps_under_another_key_is_rejected_wit
     sent: str, kept: str
 ) -> None:
     async with client(sends(httpx.Response(200, json={"key": kept, "value": "1"}))) as service:
-        response = await service.mass_update_entry("w", "s", key=sent, body=b"{}", idempotency_key="i")
+        response = await service.mass_update_entry("w", "s", key=sent, value="1", body=b"{}", idempotency_key="i")
     assert (response.outcome.word, response.outcome.remedy) == ("rejected", "reject")
     assert f"The response has '{kept}' in the place of '{sent}'." in response.outcome.sentence
 
 
-async def test_a_key_that_the_service_normalises_is_the_same_key() -> None:
-    async with client(sends(httpx.Response(200, json={"key": "\u00e9", "value": "1"}))) as service:
-        response = await service.mass_update_entry("w", "s", key="e\u0301", body=b"{}", idempotency_key="i")
-    assert response.value == EntrySummary(key="\u00e9", value="1")
+@pytest.mark.parametrize(
+    ("sent", "kept", "sentence"),
+    [
+        (" x y ", "x y", "The sent value is ' x y ', and the response has 'x y'."),
+        ("0.20", "0.2", "The sent value is '0.20', and the response has '0.2'."),
+        ("1" * 900, "1" * 800, "They differ from character 801 on."),
+        ("1" * 900 + "a", "1" * 900 + "b", "They differ from character 901 on."),
+        ("x", None, "The sent value is 'x', and the response has no value."),
+        (None, "x", "The sent value is no value, and the response has 'x'."),
+    ],
+)
+async def test_an_entry_with_another_value_than_was_sent_is_rejected_with_both_values(
+    sent: str | None, kept: str | None, sentence: str
+) -> None:
+    async with client(sends(httpx.Response(201, json={"key": "k", "value": kept}))) as service:
+        responses = (
+            await service.create_entry("w", "s", key="k", value=sent, body=b"{}", idempotency_key="i"),
+            await service.patch_entry("w", "s", key="k", value=sent, data_type=None),
+        )
+    for response in responses:
+        assert (response.outcome.word, response.outcome.remedy) == ("rejected", "reject")
+        assert sentence in response.outcome.sentence
+
+
+async def test_a_key_or_value_that_the_service_normalises_is_the_same() -> None:
+    async with client(sends(httpx.Response(200, json={"key": "\u00e9", "value": "\u00e9"}))) as service:
+        response = await service.mass_update_entry(
+            "w", "s", key="e\u0301", value="e\u0301", body=b"{}", idempotency_key="i"
+        )
+    assert response.value == WrittenEntry(key="\u00e9", value="\u00e9")
+
+
+async def test_a_response_to_a_write_may_omit_the_value() -> None:
+    async with client(sends(httpx.Response(200, json={"key": "k"}))) as service:
+        assert (await service.mass_update_entry("w", "s", key="k", value="1", body=b"{}", idempotency_key="i")).ok
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
-from ingestd.core.column_profile import ColumnProfile
+from ingestd.core.column_profile import ColumnProfile, UnclearNumbers
+
+COMMAS = UnclearNumbers(commas=True, points=False)
+POINTS = UnclearNumbers(commas=False, points=True)
+MIXED = UnclearNumbers(commas=True, points=True)
 
 
-def profile_of(**columns: list[str | None]) -> ColumnProfile:
+def profile_of(**columns: Sequence[str | None]) -> ColumnProfile:
     found = ColumnProfile()
     found.add(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)))
     return found
@@ -18,17 +25,23 @@ def profile_of(**columns: list[str | None]) -> ColumnProfile:
     ("values", "commas", "thousands", "unclear"),
     [
         (["1,204.5", "0.51"], {}, {"a"}, {}),
-        (["1,204", "0.5", None, ""], {}, {"a"}, {}),
+        (["1,204", "0.5", "1,204.5", None, ""], {}, {"a"}, {}),
+        (["1,204,000", "0.5"], {}, {"a"}, {}),
         (["1,204,000.5"], {}, {"a"}, {}),
         (["1.204,5", "0,51"], {"a": True}, set(), {}),
-        (["1,250", "2,500"], {}, set(), {"a": True}),
+        (["1.204.000", "0,5"], {"a": True}, set(), {}),
+        (["1,250", "2,500"], {}, set(), {"a": COMMAS}),
+        (["1.250", "0.500", "2,750", None, ""], {}, set(), {"a": replace(MIXED, decimal=".")}),
+        (["1.250", "0,5"], {}, set(), {"a": replace(MIXED, decimal=",")}),
+        (["1.250", "2,750"], {}, set(), {"a": MIXED}),
+        (["0.500", "0,500"], {}, set(), {}),
         (["12,34.5", "1"], {}, set(), {}),
         (["1204.5", "0.5"], {}, set(), {}),
         (["1,204.5", "x"], {}, set(), {}),
     ],
 )
 def test_the_marks_of_a_column_show_its_notation(
-    values: list[str | None], commas: dict[str, bool], thousands: set[str], unclear: dict[str, bool]
+    values: list[str | None], commas: dict[str, bool], thousands: set[str], unclear: dict[str, UnclearNumbers]
 ) -> None:
     found = profile_of(a=values)
     assert (found.decimal_commas(), set(found.thousands_commas())) == (commas, thousands)
@@ -38,4 +51,10 @@ def test_the_marks_of_a_column_show_its_notation(
 def test_a_column_with_commas_between_thousands_proves_decimal_points() -> None:
     found = profile_of(a=["1,204.5", "2"], b=["1.250", "2.500"])
     assert found.unclear_numbers(points=True) == {}
-    assert profile_of(b=["1.250", "2.500"]).unclear_numbers(points=True) == {"b": False}
+    assert profile_of(b=["1.250", "2.500"]).unclear_numbers(points=True) == {"b": POINTS}
+
+
+def test_a_column_with_lone_commas_and_lone_points_proves_nothing_about_another_column() -> None:
+    for values in (["1,204", "0.5"], ["1.204", "0,5"]):
+        found = profile_of(a=values, b=["1,250", "2,500"], c=["1.250", "2.500"])
+        assert found.unclear_numbers(points=True).keys() == {"a", "b", "c"}

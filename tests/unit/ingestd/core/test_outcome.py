@@ -51,15 +51,19 @@ def test_an_entry_is_rejected_only_for_a_response_about_the_entry_itself() -> No
     assert {status for status in range(100, 600) if of(status).remedy == "reject"} == {400, 414, 422}
 
 
-@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.KEY_CHANGED])
+CHANGED = {Fault.KEY_CHANGED, Fault.VALUE_CHANGED}
+
+
+@pytest.mark.parametrize("fault", sorted({*Fault} - CHANGED, key=str))
 def test_a_fault_is_no_success_with_any_status(fault: Fault) -> None:
     for status in (None, 200):
         outcome = classify(Facts(fault=fault, status=status))
         assert (outcome.word, outcome.remedy) == ("unreachable", "retry")
 
 
-def test_an_entry_under_another_key_is_rejected_alone() -> None:
-    outcome = classify(Facts(fault=Fault.KEY_CHANGED, status=200, words="The response has 'a' in the place of 'A'."))
+@pytest.mark.parametrize("fault", sorted(CHANGED, key=str))
+def test_an_entry_with_another_key_or_value_is_rejected_alone(fault: Fault) -> None:
+    outcome = classify(Facts(fault=fault, status=200, words="The response has 'a' in the place of 'A'."))
     assert (outcome.word, outcome.remedy) == ("rejected", "reject")
 
 

@@ -171,6 +171,12 @@ def test_rules_for_values_are_read(tmp_path: Path) -> None:
         ),
         ('value: v, values: {deadband: "1 %"}', '"1 %"', "values.deadband", "'1 %' is no dead-band"),
         ('value: v, values: {min: "x"}', '"x"', "values.min", "'x' is no number"),
+        (
+            "value: v, values: {date: {format: '%%Z %H:%M %Z'}}",
+            "'%%Z",
+            "values.date.format",
+            "write it instead of '%Z', as in '%H:%M UTC', and set 'timezone'",
+        ),
         ("value: v, values: {date: {format: iso, timezone: Mars}}", "Mars", "values.date.timezone", "Mars"),
         ('value: v, values: {pad: {width: 3, with: "\\0"}}', '\\0"', "values.pad.with", "U+0000"),
         ("columns: {all: true, match: x}", "{all", "columns", "either 'all: true' or 'match'"),
