@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -26,9 +27,12 @@ def make_private_folder(folder: Path) -> None:
     Raises:
         OSError: the folder can't be created.
     """
-    if not folder.is_dir():
-        make_private_folder(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_dir():
+        return
+    if folder.exists():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    make_private_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def make_private_file(path: Path) -> None:
