@@ -18,7 +18,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def change_block(tx: Transaction, call: Call, before: PlacedBlock, changes: Mapping[str, Any]) -> PlacedBlock:
-    """Change a block, and return it after the changes.
+    """Change a block, and return the block after the changes.
 
     Raises:
         UnprocessableProblem: the block can't be a child of the new parent.
@@ -53,7 +53,7 @@ def delete_block(tx: Transaction, call: Call, placed: PlacedBlock, *, force: boo
     """Delete a block and, with ``force``, all blocks below it.
 
     Raises:
-        ConflictProblem: it is the root block, or has children and ``force`` is false.
+        ConflictProblem: the block is the root block, or it has children and ``force`` is false.
     """
     store.require_deletable(tx, placed, force=force)
     subtree = store.get_subtree(tx, placed.block)

@@ -1,12 +1,12 @@
 """The history of entries in the database: one row for each change, written in the transaction of the change.
 
 A row has the value before the change. The value at an instant is therefore the value before the first later change. If there is
-no later change, it is the present value. Only values and data types have a history: a write of equal values is no change.
+no later change, it is the present value. Only values and data types have a history. A write that changes neither causes no row.
 
 A sink keeps ``history_changes`` changes of each entry for ``history_days`` days; without settings, the defaults of the service
-apply. The oldest changes of an entry are dropped first, so the kept changes have no gaps. ``history_from``: later changes of
-the sink are known, except changes that were dropped because an entry had too many. If such changes were dropped, ``known_from``
-in the entry's oldest row is the time of the last dropped change.
+apply. The oldest changes of an entry are dropped first, so the kept changes have no gaps. All changes
+after ``history_from`` are known, except the oldest changes of entries that had too many. Then ``known_from`` in the oldest row
+of the entry is the time of the last dropped change.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState
     last = _last_changes(tx, sink, [key for _, key, _ in changed])
     rows: list[Row] = []
     for call, key, before in changed:
-        # The entry may be younger than the last change of its key: the key was removed and added again.
+        # If the key was removed and added again, the last change of the key may be later than the last update of the entry.
         at = max(call.now, last[key], before.updated_at if before else 0)
         old = (before.value, before.data_type) if before else (None, None)
         rows.append((sink.number, key, at, *old, *columns_of(call).values(), before.origin if before else None))
