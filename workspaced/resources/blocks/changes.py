@@ -32,7 +32,7 @@ def change_block(tx: Transaction, call: Call, before: PlacedBlock, changes: Mapp
 
 
 def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | None, changes: Mapping[str, Any]) -> None:
-    """Change the root block; if ``promoted`` is another block, that block becomes the root first (contract W5).
+    """If ``promoted`` is another block, make that block the root. Then change the root block (contract W5).
 
     Raises:
         UnprocessableProblem: ``promoted`` is not a block of this workspace, or the tree would be too deep.

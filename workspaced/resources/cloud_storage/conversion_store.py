@@ -94,7 +94,7 @@ def limit_waits(tx: Transaction, settings: ConversionSettings, *, now: int) -> N
 def claim(tx: Transaction, *, lease: str, settings: ConversionSettings, now: int) -> ConversionClaim | None:
     """Claim the conversion that has been due for the longest time; None if no conversion is due.
 
-    A conversion with an expired lease can be claimed. A conversion with too many expired leases fails instead.
+    A conversion with an expired lease can be claimed again. After too many failures, its state becomes ``failed`` instead.
     """
     for (number,) in tx.all(_SQL["due"], {"now": now, "most": _CLAIMED_AT_ONCE}):
         if not _end_lost_lease(tx, number, settings=settings, now=now):

@@ -93,7 +93,7 @@ def _purge(tx: Transaction, *, before: int, now: int) -> int:
 
 
 class ListedFile(NamedTuple):
-    """A file, deleted or not. Instants are milliseconds since 1970, ``size`` is bytes."""
+    """A file, deleted or not. Instants are milliseconds since 1970, ``size`` is in bytes."""
 
     id: str
     workspace_id: str

@@ -1,4 +1,4 @@
-"""The worker that converts files. Each process of the service runs one (contract C6).
+"""The worker that converts files. Each process of the service runs one worker (contract C6).
 
 A commit that queues a conversion wakes the worker. A timer wakes the worker for conversions that are due later. The worker also
 looks periodically for conversions of killed processes, and for conversions that no process had capacity for.

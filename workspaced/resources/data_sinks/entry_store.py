@@ -62,7 +62,7 @@ def owner_of_id(reader: ReadTransaction, entry_id: str) -> Row | None:
 
 
 def is_id_in_use(tx: Transaction, entry_id: str) -> bool:
-    """Whether an entry has this id. An entry of a deleted sink does not count, and is removed."""
+    """Whether an entry has this id. An entry of a deleted sink does not count: this call deletes it."""
     owner = owner_of_id(tx, entry_id)
     if owner and owner[3]:
         tx.run(_SQL["delete_entry"], {"number": owner[0]})

@@ -85,7 +85,7 @@ def record_entries(
         if emits:
             events += [(call, event) for event in _entry_events(sink, before, after)]
     record_states(tx, sink, states)
-    emit_each(tx, sink.workspace_id, events)  # last, because it locks the workspace's sequence until the commit
+    emit_each(tx, sink.workspace_id, events)  # last, because this call locks the workspace's sequence until the commit
 
 
 def record_bulk(

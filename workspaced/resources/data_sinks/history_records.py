@@ -100,7 +100,7 @@ def change_records(
 ) -> list[EntryChangeRecord]:
     """Return the records of changes of one entry, the newest first. ``after``: the value after the newest change.
 
-    ``origins`` None: without the origins of the values.
+    ``origins`` None: omit the origins of the values.
     """
     records = []
     for change in changes:

@@ -58,7 +58,7 @@ class ChangePosition(NamedTuple):
 
 
 class StoredDifference(NamedTuple):
-    """A key with different values at two instants, and the position of its first change. A data type of None: no entry.
+    """A key with different values at two instants, and the position of its first change. Data type None: no entry.
 
     ``old_from``, ``new_from``: the value is known only from this instant on, because earlier changes were dropped; else None.
     """
@@ -76,7 +76,7 @@ class StoredDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Two instants in milliseconds since 1970; ``since`` is the earlier one."""
+    """Two instants in milliseconds since 1970; ``since`` is the earlier instant."""
 
     since: int
     until: int
@@ -273,7 +273,7 @@ def _policy(changes: int | None, days: int | None, default: HistorySettings) -> 
 
 
 def _last_changes(reader: ReadTransaction, sink: StoredSink, keys: Sequence[str]) -> dict[str, int]:
-    """Return the instant of the last change of each key; 0 if it has none."""
+    """Return the instant of the last change of each key; 0 if the key has no change."""
     return dict(reader.all(_SQL["last_changes"], {"sink": sink.number, "keys": json.dumps(keys)}))
 
 

@@ -76,7 +76,7 @@ def origin_text(origin: ValueOrigin | None, row: int | None = None) -> str:
 
 
 def origins_text(origins: Sequence[ValueOrigin]) -> str:
-    """Return a phrase about the origins of a request; empty if there are none."""
+    """Return a phrase about the origins of a request; empty if there are no origins."""
     named = dict.fromkeys(map(origin_text, origins))
     more = len(named) - _NAMED
     return "; ".join([*named][:_NAMED]) + (f"; and {more} more" if more > 0 else "")

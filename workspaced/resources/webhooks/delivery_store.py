@@ -166,7 +166,7 @@ def claim(
 
 
 def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> None:
-    """After the clock was set back, limit the wait of each delivery to a lease plus, for a retry, the pause."""
+    """After the clock was set back, limit the wait of a first attempt to a lease, and of a retry to a lease plus its pause."""
     leased = now + int(settings.lease_seconds * 1_000)
     tx.run(_SQL["limit_first_attempts"], {"latest": leased})
     for tries, pause in enumerate(settings.retry_seconds):

@@ -92,7 +92,7 @@ def update_webhook(
     _require_open(webhook)
     tx.run(_SQL["update_webhook"], {**values, "number": webhook.number})
     if definition.enabled and not webhook.definition.enabled:
-        tx.notify(DELIVERIES)  # for deliveries that were queued before the webhook was disabled
+        tx.notify(DELIVERIES)  # wakes the worker for deliveries that were queued earlier
 
 
 def rotate_secret(
@@ -104,7 +104,7 @@ def rotate_secret(
     secret: str | None,
     grace_seconds: int,
 ) -> None:
-    """Add a secret; None: a new random secret. Older secrets still sign for ``grace_seconds``; only the newest are kept.
+    """Add a secret; None: a new random secret. Older secrets still sign for ``grace_seconds``. Only the newest secrets stay.
 
     Raises:
         SecretsSealed: the older secrets can't be decrypted, so they can't sign.

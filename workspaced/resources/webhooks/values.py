@@ -211,7 +211,7 @@ class WebhookChanges(Definition):
 
 
 class NewWebhook(WebhookChanges):
-    """A create body."""
+    """A create body of a webhook."""
 
     is_update = False
 
@@ -219,7 +219,7 @@ class NewWebhook(WebhookChanges):
 
 
 class SecretRotation(Body):
-    """The optional body of a rotation."""
+    """The optional body of a rotation of secrets."""
 
     seconds: Annotated[
         int,

@@ -1,4 +1,4 @@
-"""The worker that sends deliveries. Each process of the service runs one (contract H14).
+"""The worker that sends deliveries. Each process of the service runs one worker (contract H14).
 
 A commit that queues a delivery wakes the worker. A timer wakes the worker for deliveries that are due later. The worker also
 looks periodically for deliveries of killed processes, because no commit announces such deliveries.
