@@ -1,4 +1,4 @@
-"""Rows of the table of operations, by their methods. ``options`` are further fields of `Operation`."""
+"""Functions that make an operation, one for each HTTP method. ``options`` are further fields of `Operation`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def cursor_numbers(cursor: Cursor, count: int) -> list[int]:
 
 
 def select_page(page: Page, items: Sequence[T], attributes: Mapping[str, str], *, tie: str = "id") -> Sequence[T]:
-    """Return the items of a page, in its order.
+    """Return the items of a page, in the order that the page requests.
 
     ``items`` are in the default order. ``attributes`` has the attribute of each member that can sort the list. Items with equal
     values are sorted by the attribute ``tie``.

@@ -39,7 +39,7 @@ def record_change(
 def changed_members(
     before: msgspec.Struct, after: msgspec.Struct, *, unless: Collection[str] = _FOLLOWING_MEMBERS
 ) -> dict[str, Any]:
-    """Return the old values of the changed members of a record, by their names in JSON, without the fields ``unless``."""
+    """Return the old values of the changed members of a record, by their names in JSON. Ignore the fields in ``unless``."""
     names = zip(before.__struct_fields__, before.__struct_encode_fields__, strict=True)
     return {
         public_name: getattr(before, name)

@@ -50,6 +50,6 @@ KeyT = TypeVar("KeyT", bound=ApiKeyRecord)
 
 
 def key_record(record_type: type[KeyT], stored: StoredKey, grants: Iterable[WorkspaceGrant], **others: str) -> KeyT:
-    """Return the record of a key, of one of the two types. ``grants``: the grants of the key's principal."""
+    """Return the record of a key. ``grants``: the grants of its principal. ``others``: further fields of ``record_type``."""
     shown = [GrantRecord(workspace_id=grant.workspace_id or None, role=grant.role) for grant in grants]
     return record_from(record_type, stored, scopes=list(stored.scopes), grants=shown, **others)

@@ -145,7 +145,7 @@ def _record(reader: ReadTransaction, record_type: type[KeyT], stored: StoredKey,
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the rows of the table of operations."""
+    """Return the operations on API keys."""
     size = limits.body_bytes
     key, shown = Success(ApiKeyRecord), Success(ShownApiKeyRecord, ("Cache",))
     following = links(

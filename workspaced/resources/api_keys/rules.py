@@ -18,7 +18,7 @@ LONGEST_GRACE_SECONDS: Final = 7 * 86_400
 
 
 class PrincipalName(Label):
-    """The name of a principal: its length counts before it is trimmed."""
+    """The name of a principal. The length is checked before whitespace is trimmed."""
 
     slack = 0
 
@@ -54,7 +54,7 @@ class Expiry(Member):
 
 
 class NewApiKey(Body):
-    """A create body. Empty ``workspace_id``: all workspaces; no ``expires_at``: never; no ``scopes``: all."""
+    """A create body. Empty ``workspace_id``: all workspaces. `with_defaults` sets absent ``scopes`` and ``expires_at``."""
 
     name: Annotated[str, PrincipalName(longest="label_length", description="The name of the principal.")]
     role: Annotated[
@@ -87,14 +87,14 @@ class KeyRotation(Body):
 
 
 def with_defaults(new: NewApiKey, limits: Limits, *, now: int) -> NewApiKey:
-    """Return the create body with its defaults; ``expires_at`` None: never."""
+    """Return the create body with its defaults. In the result, ``expires_at`` None means never."""
     scopes = ROLES[new.role] if new.scopes is None else new.scopes
     expires_at = now + limits.key_days * DAY_MS if new.expires_at is None else new.expires_at
     return new.model_copy(update={"scopes": scopes, "expires_at": None if expires_at == "never" else expires_at})
 
 
 def new_key_schema(limits: Limits) -> Schema:
-    """Return the schema of a create body; for each role it permits only the role's scopes."""
+    """Return the schema of a create body. For each role, the schema permits only the role's scopes."""
     return {
         **body_schema(NewApiKey, limits),
         "anyOf": [_role_schema(role, sorted(scopes)) for role, scopes in ROLES.items()],

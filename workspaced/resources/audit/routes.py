@@ -79,7 +79,7 @@ async def read_log(call: Call) -> Response:
 
 
 def _workspace(call: Call) -> str | None:
-    """Return the workspace in the query, or None for all. Raises ForbiddenProblem: the key may not read these rows."""
+    """Return the workspace in the query; None: all workspaces. Raises ForbiddenProblem: the key may not read these rows."""
     text = call.query.get("workspaceId")
     workspace_id = as_uuid(text) if text is not None else None
     if text is not None and workspace_id is None:
@@ -128,7 +128,7 @@ def _record(row: StoredAuditRow) -> AuditRowRecord:
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the row of the table of operations."""
+    """Return the operation that reads the audit log."""
     action = string(pattern=r"^([a-z_]+(\.[a-z_]+)*(\.\*)?)?$")
     query = (
         Parameter("workspaceId", "Only rows of this workspace; required if the key may not read all rows.", UUID),

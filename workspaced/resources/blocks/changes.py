@@ -18,7 +18,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def change_block(tx: Transaction, call: Call, before: PlacedBlock, changes: Mapping[str, Any]) -> PlacedBlock:
-    """Change a block, and return it after the changes.
+    """Change a block, and return the block after the changes.
 
     Raises:
         UnprocessableProblem: the block can't be a child of the new parent.
@@ -32,7 +32,7 @@ def change_block(tx: Transaction, call: Call, before: PlacedBlock, changes: Mapp
 
 
 def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | None, changes: Mapping[str, Any]) -> None:
-    """Change the root block; if ``promoted`` is another block, that block becomes the root first (contract W5).
+    """If ``promoted`` is another block, make that block the root. Then change the root block (contract W5).
 
     Raises:
         UnprocessableProblem: ``promoted`` is not a block of this workspace, or the tree would be too deep.
@@ -53,7 +53,7 @@ def delete_block(tx: Transaction, call: Call, placed: PlacedBlock, *, force: boo
     """Delete a block and, with ``force``, all blocks below it.
 
     Raises:
-        ConflictProblem: it is the root block, or has children and ``force`` is false.
+        ConflictProblem: the block is the root block, or it has children and ``force`` is false.
     """
     store.require_deletable(tx, placed, force=force)
     subtree = store.get_subtree(tx, placed.block)

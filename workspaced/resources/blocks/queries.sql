@@ -104,7 +104,7 @@ WITH RECURSIVE down (id) AS (
 DELETE FROM block WHERE id IN (SELECT id FROM down)
 
 -- name: purge_blocks
--- Leaves only, because a child refers to its parent.
+-- Remove only blocks without children, because a child refers to its parent.
 DELETE FROM block
 WHERE id IN (SELECT b.id FROM block b
              WHERE b.workspace = :workspace AND NOT EXISTS (SELECT 1 FROM block c WHERE c.parent_id = b.id) LIMIT :most)

@@ -51,7 +51,7 @@ class BlockTypesRecord(msgspec.Struct):
 
 
 def block_record(placed: PlacedBlock) -> BlockRecord:
-    """Return the record of a block and its place in the tree."""
+    """Return the record of a block, with its parent, path and children."""
     block = placed.block
     return record_from(
         BlockRecord,

@@ -153,7 +153,7 @@ def _body_parts(reader: ReadTransaction, tree: Tree, places: Sequence[TreePlace]
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the rows of the table of operations."""
+    """Return the operations on blocks."""
     size = limits.body_bytes
     following = {"workspaceId": "$request.path.workspaceId", "id": "$response.body#/id"}
     new = {"workspace": "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10", "label": "Tank", "type": ["part"]}

@@ -159,12 +159,12 @@ def delete_subtree(tx: Transaction, call: Call, block: StoredBlock, *, count: in
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Remove blocks of a workspace that is being purged, leaves first. Return how many; 0 if none is left."""
+    """Remove blocks of a workspace that is being purged, children before parents. Return how many; 0 if no block is left."""
     return tx.run(_SQL["purge_blocks"], {"workspace": workspace, "most": most})
 
 
 def promote(tx: Transaction, call: Call, block_id: str) -> None:
-    """Make a block the root; the old root becomes its last child (contract W5).
+    """Make a block the root. The old root becomes the last child of the new root (contract W5).
 
     Raises:
         UnprocessableProblem: the subtree of the old root would be too deep.
@@ -180,7 +180,7 @@ def promote(tx: Transaction, call: Call, block_id: str) -> None:
     ]
     _require_depth(1 + max(rest) + 1, call.settings.limits)
     last = _next_order_index(tx, workspace, block_id)
-    # In this order there are never two roots, which the schema forbids.
+    # This order of the statements avoids two roots at the same time, which the schema forbids.
     tx.run(
         _SQL["set_parent"], {"id": workspace.root_block, "parent_id": block_id, "order_index": last, **call.authorship}
     )

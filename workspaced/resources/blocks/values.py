@@ -15,14 +15,14 @@ from workspaced.core.members import Flag, Identifier, Info, Number, Strings, Tex
 
 
 class StringList(Strings):
-    """A list of strings, as compact JSON."""
+    """A list of strings, which is read as compact JSON text."""
 
     def _check(self, value: Any, info: Info) -> Any:
         return encode(super()._check(value, info)).decode()
 
 
 class JsonNumber(Number):
-    """A number, as JSON."""
+    """A number, which is read as JSON text."""
 
     def _check(self, value: Any, info: Info) -> Any:
         return encode(super()._check(value, info)).decode()
@@ -48,7 +48,7 @@ _List: TypeAlias = Annotated[str, StringList(most="block_list_items", longest="b
 
 
 class BlockContent(Body):
-    """The members of a block that do not depend on the tree (contract G4, B5). Lists and ``multiplicity`` are JSON."""
+    """The members of a block that do not depend on the tree (contract G4, B5). Lists and ``multiplicity`` are JSON texts."""
 
     label: Annotated[str, Text(longest="label_length", one_line=True, trimmed=True)] = ""
     description: Annotated[str, Text(longest="description_length")] = ""

@@ -1,7 +1,7 @@
 """The process of one conversion: ``python -m workspaced.resources.cloud_storage.child <order>``.
 
-Native code reads an untrusted file here. This process therefore has limits for memory, time and the size of files, has no secret,
-and ends with its parent. It writes ``result.json`` to its folder; if this file is absent, the process crashed.
+Native code reads an untrusted file here. So this process has limits for memory, time and the size of files. It has no
+secret, and ends with its parent. It writes ``result.json`` to its folder. Without this file, the process has crashed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that the converter made. ``name``: for users. ``file``: in the folder."""
+    """A file that the converter made. ``name``: the name for users. ``file``: the file name in the folder."""
 
     name: str
     content_type: str
@@ -50,7 +50,7 @@ class OutputFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome: files, or the class of an error and a sentence for the user that uploaded the file."""
+    """The outcome: files, or the class of an error and a sentence for the user who uploaded the file."""
 
     outputs: list[OutputFile] = []
     error_class: ErrorClass | None = None
@@ -79,7 +79,7 @@ def _result(order: Order) -> Result:
 
 
 def _classify(error: BaseException, order: Order) -> tuple[ErrorClass, str]:
-    """Return the class of an error, and a sentence for the user that uploaded the file."""
+    """Return the class of an error, and a sentence for the user who uploaded the file."""
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.EFBIG or f"os error {errno.EFBIG}" in str(error):  # the text of an error from Rust code
         return "unsupported", too_large_outputs(order.output_bytes)

@@ -34,7 +34,7 @@ _AGAIN: Final = frozenset({"internal", "timeout"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionOrigin:
-    """The origin of conversion events, because no request causes them. ``now`` is milliseconds since 1970."""
+    """The origin of conversion events, which no request causes. ``now`` is milliseconds since 1970."""
 
     now: int
     actor: str = "system"
@@ -75,7 +75,7 @@ def queue_again(tx: Transaction, conversion: int, *, force: bool, now: int) -> b
 
 
 def is_due(reader: ReadTransaction, *, now: int) -> bool:
-    """Whether a conversion is due."""
+    """Whether any conversion is due."""
     return reader.one(_SQL["due"], {"now": now, "most": 1}) is not None
 
 
@@ -92,9 +92,9 @@ def limit_waits(tx: Transaction, settings: ConversionSettings, *, now: int) -> N
 
 
 def claim(tx: Transaction, *, lease: str, settings: ConversionSettings, now: int) -> ConversionClaim | None:
-    """Claim the conversion that has been due longest; None if none is due.
+    """Claim the conversion that has been due for the longest time; None if no conversion is due.
 
-    A conversion with an expired lease can be claimed. A conversion with too many expired leases fails instead.
+    A conversion with an expired lease can be claimed again. After too many failures, its state becomes ``failed`` instead.
     """
     for (number,) in tx.all(_SQL["due"], {"now": now, "most": _CLAIMED_AT_ONCE}):
         if not _end_lost_lease(tx, number, settings=settings, now=now):
@@ -130,7 +130,7 @@ def _end_lost_lease(tx: Transaction, number: int, *, settings: ConversionSetting
 
 
 def renew_lease(tx: Transaction, claimed: ConversionClaim, *, settings: ConversionSettings, now: int) -> bool:
-    """Renew the lease. Return whether it is still valid and the file still exists."""
+    """Renew the lease. Return False if the lease was lost, or if the file was deleted."""
     until = now + int(settings.lease_seconds * 1_000)
     renewed = tx.run(_SQL["renew_lease"], {"number": claimed.number, "lease": claimed.lease, "until": until})
     return bool(renewed) and is_held(tx, claimed)
@@ -142,7 +142,7 @@ def is_held(reader: ReadTransaction, claimed: ConversionClaim) -> bool:
 
 
 def succeed(tx: Transaction, claimed: ConversionClaim, outputs: Sequence[StoredOutput], *, now: int) -> bool:
-    """Record the outputs of a conversion. Return False, without a change, if its lease was lost."""
+    """Record the outputs of a conversion. If its lease was lost, change nothing and return False."""
     if not tx.run(_SQL["succeed"], {"number": claimed.number, "lease": claimed.lease, "now": now}):
         return False
     tx.run(_SQL["drop_outputs"], {"number": claimed.number})
@@ -161,7 +161,7 @@ def fail(
     settings: ConversionSettings,
     now: int,
 ) -> str | None:
-    """Record a failed attempt. Return the new state; None, without a change, if the lease was lost."""
+    """Record a failed attempt, and return the new state. If the lease was lost, change nothing and return None."""
     row = tx.one(_SQL["failures_of"], {"number": claimed.number, "lease": claimed.lease})
     if row is None:
         return None
@@ -207,7 +207,7 @@ def _end(
 
 def _emit(tx: Transaction, claimed: ConversionClaim, verb: str, *, now: int) -> None:
     tx.run(_SQL["touch_file"], {"number": claimed.number})
-    if claimed.current:  # records have only the conversion of the current version
+    if claimed.current:  # the record of a file has only the conversion of its current version
         _emit_for_file(tx, claimed.file_id, verb, now=now)
 
 
@@ -235,6 +235,6 @@ def after_failure(settings: ConversionSettings, error_class: ErrorClass, *, fail
 def after_lost_lease(settings: ConversionSettings, *, failures: int, now: int) -> FailureStep:
     """Return the consequence of an expired lease.
 
-    The number of attempts is limited, because the file may crash every attempt.
+    The number of attempts is limited, because the file may make the process crash at every attempt.
     """
     return FailureStep(due_at=None if failures >= len(settings.retry_seconds) else now, failures=failures + 1)

@@ -65,7 +65,7 @@ SET state = 'pending', lease = NULL, error_class = :error_class, error = :error,
 WHERE number = :number AND lease IS NOT DISTINCT FROM :lease
 
 -- name: release
--- The process could not finish the conversion. This does not count as an attempt.
+-- The process could not finish the conversion. The interrupted conversion does not count as a failed attempt.
 UPDATE conversion SET state = 'pending', lease = NULL, due_at = :now, started_at = NULL
 WHERE number = :number AND lease = :lease
 

@@ -31,7 +31,7 @@ _RANGE = re.compile(
 
 
 class _Downloads:
-    """The handler. Bytes are read from ``blobs``."""
+    """The handler of downloads. ``blobs`` has the bytes of the files."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
@@ -81,7 +81,7 @@ async def _chain(first: bytes, others: AsyncGenerator[bytes, None]) -> AsyncGene
 
 
 def _find_content(reader: ReadTransaction, call: Call) -> FileContent:
-    """Return the content that the path and the query name, or raise a Problem if the caller may not read it."""
+    """Return the content that the path and the query name. Raises a Problem: the caller may not read this content."""
     file = permission.readable_file(reader, call)
     if not file.exports_enabled:
         detail = "The files of this workspace can't be downloaded: its exportsEnabled is false."
@@ -99,7 +99,7 @@ def _find_content(reader: ReadTransaction, call: Call) -> FileContent:
 
 
 def _find_version(reader: ReadTransaction, call: Call, file: StoredFile) -> tuple[int, FileContent]:
-    """Return the number and the content of the version in the query; the current version has the file's name."""
+    """Return the number and the content of the version in the query. The current version has the file's present name."""
     version_id = call.query.get("versionId")
     if version_id is None or as_uuid(version_id) == file.version_id:
         if file.version_number is None or file.sha256 is None or file.size is None:
@@ -116,7 +116,7 @@ def _find_version(reader: ReadTransaction, call: Call, file: StoredFile) -> tupl
 
 
 def operations(blobs: Blobs) -> tuple[Operation, ...]:
-    """Return the row of the table of operations."""
+    """Return the operation that downloads bytes."""
     headers = ("Disposition", "Ranges")
     return (
         get(
@@ -140,7 +140,7 @@ def operations(blobs: Blobs) -> tuple[Operation, ...]:
 
 
 def attachment(file_name: str) -> str:
-    """Return the value of Content-Disposition. Clients that support only ASCII get the most similar ASCII name."""
+    """Return the value of Content-Disposition. A client that reads only ``filename`` gets the most similar ASCII name."""
     decomposed = unicodedata.normalize("NFKD", file_name)
     ascii_name = "".join(
         letter if " " <= letter <= "~" and letter not in '"\\%' else "_"
@@ -160,14 +160,14 @@ class ByteRange(NamedTuple):
 
 
 def select_range(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
-    """Return the range to send of a file with ``size`` bytes; for several ranges or a malformed header, the whole file.
+    """Return the range of a file to send. Several ranges and malformed headers select the whole file of ``size`` bytes.
 
     Raises:
         RangeNotSatisfiable: the range starts after the last byte.
     """
     whole = ByteRange(start=0, length=size, whole=True)
     match = _RANGE.fullmatch(range_header or "")
-    # A date in If-Range can't be compared exactly, and a weak tag may not be compared: both select the whole file.
+    # A date in If-Range can't be compared exactly, and a weak tag may not be compared: both cases select the whole file.
     if not match or (if_range is not None and if_range.strip() != etag):
         return whole
     if match["suffix"] is not None:

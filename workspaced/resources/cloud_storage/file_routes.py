@@ -178,7 +178,7 @@ def retry_conversion(tx: Transaction, call: Call, retry: ConversionRetry) -> Res
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the rows of the table of operations."""
+    """Return the operations on stored files."""
     write = {"anywhere": True, "body_bytes": limits.body_bytes}
     read = {"anywhere": True, "anonymous": True}
     retry, versions = f"{COLLECTION}/retry-conversion/{{file}}", f"{COLLECTION}/version-list/{{file}}"

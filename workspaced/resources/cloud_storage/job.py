@@ -33,7 +33,7 @@ _STDERR_BYTES: Final = 65_536
 
 
 async def run(converter: Converter, source: Path, ending: str, folder: Path, *, settings: ConversionSettings) -> Result:
-    """Convert ``source`` in an empty folder, under a name with this ``ending``. Cancelling kills the process."""
+    """Convert ``source`` in the empty ``folder``, under a name with ``ending``. A cancellation kills the process."""
     named, into = await asyncio.to_thread(_prepare_folder, source, ending, folder)
     order = Order(
         module=converter.module,
@@ -73,7 +73,7 @@ async def run(converter: Converter, source: Path, ending: str, folder: Path, *, 
 
 
 def _prepare_folder(source: Path, ending: str, folder: Path) -> tuple[Path, Path]:
-    """Return a link to the source with the ending, and a folder for outputs.
+    """Return a symbolic link to the source, with the ending, and a folder for outputs.
 
     Both paths are absolute, because the child has another working directory and the data folder may be a relative path.
     """

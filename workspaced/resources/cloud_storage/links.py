@@ -1,4 +1,4 @@
-"""Signed links for uploads without an API key (contract C1), and how they are stored."""
+"""Signed links for uploads without an API key (contract C1), and the storage of their secret."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class UnsignedLinks:
         record = _link_record(stored)
         if record is None:
             return stored
-        # The signature covers the service's own id, not the URL, because the URL begins with the caller's header Host.
+        # The signature covers the upload id and not the URL, because the URL may begin with the caller's header Host.
         signature = self._signer.signature(record["uploadId"], record["uploadUrl"].rpartition(_EXPIRES)[2])
         return encode({**record, "uploadUrl": f"{record['uploadUrl']}{_SIGNATURE}{signature}"})
 

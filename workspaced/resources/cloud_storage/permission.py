@@ -1,4 +1,4 @@
-"""Permissions on files (contract A6, C9). Absent, foreign and forbidden files cause the same response."""
+"""Permissions on files (contract A6, C9). The response is the same for an absent file and for a file without permission."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workspaced.storage.port import ReadTransaction
 
 
 def readable_file(reader: ReadTransaction, call: Call, *, uploading: bool = False) -> StoredFile:
-    """Return the file that the path names, if the caller may read it; ``uploading``: also before its first upload.
+    """Return the file that the path names, if the caller may read it. ``uploading``: accept a file before its first upload.
 
     Raises:
         UnauthenticatedProblem: the caller has no key, and the file is not public.
@@ -27,7 +27,7 @@ def readable_file(reader: ReadTransaction, call: Call, *, uploading: bool = Fals
 
 
 def writable_file(reader: ReadTransaction, call: Call, *, uploading: bool = False) -> StoredFile:
-    """Return the file that the path names, if the caller may change it; ``uploading``: also before its first upload.
+    """Return the file that the path names, if the caller may change it. ``uploading``: accept a file before its first upload.
 
     Raises:
         ForbiddenProblem: there is no such file for this caller.
@@ -52,7 +52,7 @@ def readable_workspace(reader: ReadTransaction, call: Call, workspace_id: str) -
 
 
 def reading_refusal(call: Call) -> Problem:
-    """Return the refusal of a caller that may not read: 401 without a key, else 403."""
+    """Return the problem for a caller that may not read: 401 without an API key, else 403."""
     return UnauthenticatedProblem() if call.principal is None else ForbiddenProblem()
 
 

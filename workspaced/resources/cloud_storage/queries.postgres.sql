@@ -1,4 +1,4 @@
--- PostgreSQL's variants of the statements of files. A transaction that changes or adds a file locks the rows when reading them:
+-- PostgreSQL's variants of the statements of files. A transaction that changes or adds a file locks rows when it reads them:
 -- first the workspace, then the file. All transactions use this order, so they can't deadlock.
 
 -- name: lock_workspace
@@ -12,7 +12,7 @@ FOR NO KEY UPDATE OF w, f
 FOR NO KEY UPDATE OF u
 
 -- name: sum_bytes
--- Without the cast, the sum of bigint values would be numeric, and a Decimal in Python.
+-- Without the cast, the sum of bigint values would have the type numeric, which Python reads as Decimal.
 SELECT coalesce(sum(v.size), 0)::bigint
 FROM cloud_file f JOIN cloud_version v ON v.file = f.number WHERE f.workspace = :workspace
 

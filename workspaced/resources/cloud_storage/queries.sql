@@ -43,7 +43,7 @@ SELECT 1 FROM cloud_file WHERE id = :id
 SELECT count(*) FROM cloud_file WHERE workspace = :workspace AND deleted_at IS NULL
 
 -- name: sum_bytes
--- Every version counts. Versions of deleted files count, too, because their bytes are still stored.
+-- The bytes of every version count, also of versions of deleted files, because these bytes are still stored.
 SELECT coalesce(sum(v.size), 0) FROM cloud_file f JOIN cloud_version v ON v.file = f.number WHERE f.workspace = :workspace
 
 -- name: insert_file
@@ -111,8 +111,8 @@ WHERE u.id = :id AND f.deleted_at IS NULL AND w.deleted_at IS NULL
 WHERE u.file = :file
 
 -- name: receive_upload
--- A second upload by the same link changes no row. The uploads of a file are received in the order of received_at, although :now
--- may be the time at which a long upload began.
+-- A second upload by the same link changes no row. received_at has the order in which the uploads of a file are received,
+-- although :now may be the time at which a long upload began.
 UPDATE cloud_upload
 SET sha256 = :sha256, size = :size,
     received_at = (SELECT CASE WHEN max(o.received_at) >= :now THEN max(o.received_at) + 1 ELSE :now END
@@ -127,7 +127,7 @@ DELETE FROM cloud_upload
 WHERE number IN (SELECT number FROM cloud_upload WHERE expires_at <= :before ORDER BY expires_at LIMIT :most)
 
 -- name: drop_empty_files
--- Files without a version, and without a link to which bytes can still be sent.
+-- Remove old files without a version and without an upload link.
 DELETE FROM cloud_file
 WHERE number IN (SELECT f.number FROM cloud_file f
                  WHERE f.current_version = 0 AND f.created_at <= :before

@@ -1,4 +1,4 @@
-"""Deleted files: list, restore, purge. Also removes expired links, and bytes without a reference (contract G25)."""
+"""Deleted files: list, restore, purge. Also the removal of expired links, and of bytes without a reference (contract G25)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _KEPT_MS = 86_400_000
 
 
 async def purge_deleted(service_store: Store, *, before: int, now: int) -> int:
-    """Remove the files that were deleted before an instant. Return how many. `sweep` removes their bytes."""
+    """Remove the rows of files that were deleted before an instant. Return how many. `sweep` removes their bytes."""
     return await repeat(service_store, partial(_purge, before=before, now=now), rows=_ROWS_AT_ONCE)
 
 
 async def remove_expired_uploads(service_store: Store, *, now: int) -> int:
-    """Remove expired links, and announced files without an upload. Return the number of rows."""
+    """Remove expired links, and announced files without an upload. Return the number of removed rows."""
     values = {"before": now - _KEPT_MS, "most": _ROWS_AT_ONCE}
     total = 0
     for statement in (_SQL["drop_old_uploads"], _SQL["drop_empty_files"]):
@@ -55,7 +55,7 @@ async def sweep(service_store: Store, blobs: Blobs, *, now: int) -> int:
 
 
 def _page_of_blobs(reader: ReadTransaction, *, after: str) -> list[tuple[str, bool, bool]]:
-    """Return for each row: SHA-256, whether the row is marked as unused, and whether something refers to the bytes."""
+    """Return for each row: SHA-256, whether the row is marked as unused, and whether a row refers to the bytes."""
     rows = reader.all(_SQL["page_of_blobs"], {"after": after, "most": _ROWS_AT_ONCE})
     return [(sha256, bool(is_marked), bool(in_use)) for sha256, is_marked, in_use in rows]
 
@@ -93,7 +93,7 @@ def _purge(tx: Transaction, *, before: int, now: int) -> int:
 
 
 class ListedFile(NamedTuple):
-    """A file, deleted or not. Instants are milliseconds since 1970, ``size`` is bytes."""
+    """A file, deleted or not. Instants are milliseconds since 1970, ``size`` is in bytes."""
 
     id: str
     workspace_id: str
@@ -105,7 +105,7 @@ class ListedFile(NamedTuple):
 
 
 def every_file(reader: ReadTransaction, *, workspace_id: str = "") -> list[ListedFile]:
-    """Return all files, or the files of one workspace, also deleted files, the oldest first."""
+    """Return the files of a workspace (empty: of all workspaces), also deleted files, the oldest first."""
     return [ListedFile._make(row) for row in reader.all(_SQL["all_files"], {"workspace_id": workspace_id})]
 
 

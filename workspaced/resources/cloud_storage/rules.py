@@ -25,7 +25,7 @@ _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE = re.compile(rf'{_WORD}/{_WORD}(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|"[\x20-\x21\x23-\x5b\x5d-\x7e]*"))*')
 _NAME = r"^[^\x00-\x1f\x7f-\x9f/\\]*[^\s\x00-\x1f\x7f-\x9f/\\][^\x00-\x1f\x7f-\x9f/\\]*$"
 _CANONICAL = msgspec.json.Encoder(decimal_format="number", order="sorted")
-# The table of the standard library, not the table of the machine, so that a name has the same type on every machine.
+# Only the table of the standard library: with the tables of the machine, the type of a name could differ between machines.
 _BY_NAME = MimeTypes(filenames=())
 for _ending, _type in (
     (".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
@@ -80,7 +80,7 @@ class MediaType(Text):
 
 @dataclass(frozen=True, kw_only=True)
 class Sha256(Text):
-    """A SHA-256 in hexadecimal digits, in lower case after reading."""
+    """A SHA-256 in hexadecimal digits, which is converted to lower case."""
 
     longest: int | str = 64
     pattern: re.Pattern[str] | None = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
@@ -93,7 +93,7 @@ class Sha256(Text):
 
 
 class NewUpload(Body):
-    """The members of a request for a link, and of an upload in one request. ``id`` None: a new file."""
+    """The members of a request for an upload link, and of an upload in one request. ``id`` None: a new file."""
 
     file_name: Annotated[str, FileName()]
     content_type: Annotated[str, MediaType(description="Follows from the name by default.")] = ""
@@ -107,13 +107,13 @@ class NewUpload(Body):
 
 
 class NewVersion(NewUpload):
-    """An upload to the file ``id``. Without a name, the version gets the name that the file has at the commit."""
+    """An upload to the file ``id``. Without ``file_name``, the version gets the name that the file has at the commit."""
 
     file_name: Annotated[str, FileName()] = ""
 
 
 class FileChanges(Body):
-    """An update body."""
+    """An update body of a file."""
 
     is_update = True
 
@@ -137,9 +137,9 @@ class ConversionRetry(Body):
 
 
 def typed(new: NewUpload, declared: str = "") -> NewUpload:
-    """Return the upload with a media type: its own type, the declared type, or the type by its name.
+    """Return the upload with a media type: its own type, else ``declared``, else the type by its file name.
 
-    Without a name, it has only its own type.
+    An upload without a file name keeps its own type.
     """
     if not new.file_name:
         return new
@@ -147,7 +147,7 @@ def typed(new: NewUpload, declared: str = "") -> NewUpload:
 
 
 def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limits) -> NewUpload:
-    """Return the members of an upload in one request from its query. ``content_type``: the header of the request, or empty.
+    """Return the members of an upload in one request, from its query. ``content_type``: the header of the request, or empty.
 
     Raises:
         Invalid: the query has mistakes.
@@ -162,7 +162,7 @@ def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limi
 
 
 def read_metadata(body: object, limits: Limits) -> str:
-    """Return the body of contract CS4, an object of bounded size and depth, as the text that is stored.
+    """Return the stored text of metadata (contract CS4), an object of bounded size and depth.
 
     Raises:
         Invalid: the body is not an object, or is too large or too deep.

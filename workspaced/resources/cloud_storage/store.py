@@ -29,7 +29,7 @@ def find_workspace(reader: ReadTransaction, workspace_id: str) -> FileWorkspace 
 
 
 def find_file(reader: ReadTransaction, file_id: str) -> StoredFile | None:
-    """Return the file, also before anything is uploaded; None: it does not exist, or is deleted."""
+    """Return the file, also before its first upload; None: it does not exist, or is deleted."""
     row = reader.one(_SQL["find_file"], {"id": file_id})
     return StoredFile._make(row) if row else None
 
@@ -45,7 +45,7 @@ def list_versions(reader: ReadTransaction, file: StoredFile) -> list[StoredVersi
 
 
 def find_version(reader: ReadTransaction, file: StoredFile, version_id: str) -> StoredVersion | None:
-    """Return the version of a file by its id, if there is one."""
+    """Return the version of a file with this id, if there is one."""
     row = reader.one(_SQL["find_version"], {"file": file.number, "id": version_id})
     return StoredVersion._make(row) if row else None
 
@@ -70,7 +70,7 @@ def lock_workspace(tx: Transaction, workspace_id: str) -> FileWorkspace:
 
 
 def find_target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
-    """Return the file that gets another version by an upload; None if the upload makes a new file.
+    """Return the file that gets another version from an upload; None if the upload makes a new file.
 
     Raises:
         ConflictProblem: another resource has the id; the response does not say which (contract G2).
@@ -157,7 +157,7 @@ def delete_file(tx: Transaction, call: Call, file: StoredFile) -> None:
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Remove files of a workspace that is being purged. Return how many; 0 if none is left."""
+    """Remove up to ``most`` files of a workspace that is being purged. Return how many; 0 if no file is left."""
     return tx.run(_SQL["purge_workspace"], {"workspace": workspace, "most": most})
 
 

@@ -23,7 +23,7 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 class TableFiles:
-    """Reads table files, one workbook at a time. A workbook is read in a process with conversion limits, but less time."""
+    """Reads table files, one workbook at a time. A process with the limits of a conversion, but less time, reads a workbook."""
 
     def __init__(self, folder: Path, settings: ConversionSettings) -> None:
         """``folder``: the folder for the bytes of a workbook while the workbook is read."""

@@ -55,7 +55,7 @@ _NO_STORE = ("Cache-Control", "no-store")
 
 
 class _Uploads:
-    """The handlers. Bytes are stored in ``blobs``; ``signer`` makes and checks links.
+    """The handlers of uploads. ``blobs`` stores the bytes, and ``signer`` makes and checks links.
 
     ``verify_again`` returns the present permissions of the key that requested a link.
     """
@@ -111,7 +111,7 @@ class _Uploads:
 
             async with self._received(body, limit=upload.expected_size) as incoming:
                 call = await renewed()
-                await self._require_live(upload)  # again, because receiving the bytes may have taken hours
+                await self._require_live(upload)  # again, because the upload may have taken hours
                 kept = await self._blobs.keep(incoming)
 
                 def act(tx: Transaction) -> Response:
@@ -168,7 +168,7 @@ class _Uploads:
         limits = call.settings.limits
         new = read_direct_upload(call.query, body.content_type, limits)
         permission.require_writable(call, new.workspace_id)
-        # Checked before the bytes are received, which may take minutes, and again afterwards.
+        # Workspace and quotas are checked before the bytes are received, which may take minutes, and again afterwards.
         await call.store.read(lambda reader: _require_possible(reader, new, limits))
 
         async with self._received(body) as incoming:
@@ -198,7 +198,7 @@ class _Uploads:
 
     @asynccontextmanager
     async def _received(self, body: StreamedBody, *, limit: int | None = None) -> AsyncGenerator[Incoming, None]:
-        """Receive the bytes of a body."""
+        """Receive the bytes of a body, and yield them as temporary bytes of the store."""
         async with aclosing(body.parts(limit=limit)) as parts, self._blobs.receive(parts) as incoming:
             yield incoming
 
@@ -220,7 +220,7 @@ def _require_possible(reader: ReadTransaction, new: NewUpload, limits: Limits) -
 
 
 def _find_or_insert(tx: Transaction, call: Call, new: NewUpload, *, file_id: str, size: int) -> StoredFile:
-    """Return the file that an upload adds a version to, or insert it; check the quotas first."""
+    """Check the quotas. Return the file that gets the version of an upload; a new file is inserted."""
     workspace = store.lock_workspace(tx, new.workspace_id)
     file = store.find_target(tx, new)
     store.require_room(tx, workspace, file, size=size, limits=call.settings.limits)
@@ -228,7 +228,7 @@ def _find_or_insert(tx: Transaction, call: Call, new: NewUpload, *, file_id: str
 
 
 def _add_version(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> StoredFile:
-    """Add a version, queue its conversion, and record and emit the change."""
+    """Add a version, queue its conversion, and record and emit the change. Return the file afterwards."""
     before = events.read_record(tx, file) if file.available else None
     after, version = store.add_version(tx, call, file, content)
     conversion_store.queue_conversion(
@@ -240,7 +240,7 @@ def _add_version(tx: Transaction, call: Call, file: StoredFile, content: FileCon
 
 
 def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: VerifyAgain) -> tuple[Operation, ...]:
-    """Return the rows of the table of operations."""
+    """Return the operations that upload files."""
     uploads = _Uploads(blobs, signer, verify_again)
     small = limits.body_bytes
     announced = {"workspaceId": "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10", "fileName": "masses.csv"}

@@ -1,4 +1,4 @@
-"""Uploads by link in the database: announced, received, completed."""
+"""Uploads by link in the database. An upload is announced, then received, then completed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 def insert_upload(
     tx: Transaction, file: StoredFile, new: NewUpload, *, upload_id: str, expires_at: int, by: Principal
 ) -> None:
-    """Insert an upload. Its link is valid until ``expires_at`` (milliseconds since 1970), and only as long as its key."""
+    """Insert an upload. Its link is valid until ``expires_at`` (milliseconds since 1970), as long as the API key is valid."""
     values = {
         "id": upload_id,
         "file_id": file.id,
@@ -58,7 +58,7 @@ def find_received(
 ) -> StoredUpload:
     """Return the upload to complete: the upload with this id; without an id, the upload that was received last.
 
-    The upload may be completed already. Then another completion has no effect; an earlier upload does not replace it.
+    The upload may be completed already. Then another completion has no effect: no earlier upload replaces it.
 
     Raises:
         ConflictProblem: no bytes were received.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 ChangedFields: TypeAlias = Mapping[str, str | None]
-"""New values of some of a file's fields: file_name, content_type, description, tags."""
+"""New values of fields of a file, by field name: file_name, content_type, description, tags."""
 
 
 class FileWorkspace(NamedTuple):
@@ -22,7 +22,7 @@ class FileWorkspace(NamedTuple):
 class StoredFile(NamedTuple):
     """A row of a file with its current version and conversion.
 
-    ``current_version`` is 0, and the fields after ``updated_by`` are None, until something is uploaded.
+    Before the first upload, ``current_version`` is 0, and the fields after ``updated_by`` are None.
     """
 
     number: int

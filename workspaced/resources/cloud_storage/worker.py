@@ -1,4 +1,4 @@
-"""The worker that converts files. Each process of the service runs one (contract C6).
+"""The worker that converts files. Each process of the service runs one worker (contract C6).
 
 A commit that queues a conversion wakes the worker. A timer wakes the worker for conversions that are due later. The worker also
 looks periodically for conversions of killed processes, and for conversions that no process had capacity for.
@@ -36,7 +36,7 @@ _READ_BYTES = 262_144
 
 
 class ConversionWorker:
-    """Converts files while `run` runs. After `stop`, conversions in progress end; cancellation releases them."""
+    """Converts files while `run` runs. After `stop`, conversions in progress end. A cancellation of `run` releases them."""
 
     def __init__(self, store: Store, blobs: Blobs, *, settings: ConversionSettings, clock: Clock) -> None:
         self._store = store
@@ -60,7 +60,7 @@ class ConversionWorker:
             async with asyncio.TaskGroup() as converting:
                 while not self._stopping:
                     self._wake.clear()
-                    # The same instant for both queries, so that no conversion becomes due between them.
+                    # Both queries use the same instant, so that no conversion becomes due between them.
                     now = self._clock.now()
                     while (claimed := await self._claim_due(now)) is not None:
                         self._in_progress[claimed.lease] = converting.create_task(self._run_conversion(claimed))
@@ -74,7 +74,7 @@ class ConversionWorker:
         self._wake.set()
 
     def _wake_all(self) -> None:
-        """Wake the worker and the tasks that renew leases: a conversion may be due, or may have to stop."""
+        """Wake the worker and the tasks that renew leases, because a conversion may be due, or may have to stop."""
         for event in (self._wake, *self._holders):
             event.set()
 
@@ -88,7 +88,7 @@ class ConversionWorker:
             if self._set_back.noticed():
                 await self._store.write(lambda tx: conversion_store.limit_waits(tx, self._settings, now=now))
                 self._set_back.accept()
-            # Read first, because only a claim needs the database's one writer.
+            # Checked by a read first, because a claim needs the only writer of the database.
             if not await self._store.read(lambda reader: conversion_store.is_due(reader, now=now)):
                 return None
             return await self._claim(lease)
@@ -100,7 +100,7 @@ class ConversionWorker:
         return None
 
     async def _claim(self, lease: str) -> ConversionClaim | None:
-        """Claim a conversion. Cancelling this call does not cancel the transaction."""
+        """Claim a conversion; None if none is due. A cancellation of this call does not cancel the transaction."""
         claiming = asyncio.ensure_future(
             self._store.write(
                 lambda tx: conversion_store.claim(tx, lease=lease, settings=self._settings, now=self._clock.now())
@@ -144,7 +144,7 @@ class ConversionWorker:
         except Exception:  # an error in the conversion of one file must not stop other conversions
             log.exception("conversion_not_recorded")
         finally:
-            # This runs even if the service stops now, because the service closes the database only afterwards.
+            # `_end` completes even if the service stops now, because the service closes the database only afterwards.
             ending = asyncio.ensure_future(self._end(claimed, working, holding))
             try:
                 await asyncio.shield(ending)

@@ -21,7 +21,7 @@ class _EntryNow(NamedTuple):
 
 
 def effects_of(changes: Sequence[Change], present: Mapping[str, StoredEntry]) -> Iterator[str]:
-    """Yield the effect of each change, applied in order to ``present``: created, updated, unchanged or deleted."""
+    """Yield the effect of each change: created, updated, unchanged or deleted. ``present``: the entries before all changes."""
     states: dict[str, _EntryNow | None] = {key: _state_of(entry) for key, entry in present.items()}
     for change in changes:
         states[change.key], effect = _apply(change, states.get(change.key))
@@ -29,10 +29,10 @@ def effects_of(changes: Sequence[Change], present: Mapping[str, StoredEntry]) ->
 
 
 def least_of(changes: Sequence[Change], before: StoredEntry | None) -> tuple[list[Change], Tally]:
-    """Return at most a removal and an upsert that have the same result as all changes of a key, and the counts of all changes.
+    """Reduce the changes of a key to at most a removal and an upsert. Return these, and the counts of all ``changes``.
 
-    ``before`` is the present entry of the key, or None. Without this reduction, each change of the key would need separate
-    statements: a body with one key 5 000 times would be 5 000 times as expensive as a body with different keys.
+    ``before``: the present entry of the key, or None. The result in the database is the same. Without the reduction, each change
+    needs separate statements: a body with one key 5 000 times takes 5 000 times as long as a body with different keys.
     """
     state = _state_of(before) if before else None
     entry_id: str | None = None

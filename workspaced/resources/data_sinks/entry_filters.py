@@ -39,17 +39,17 @@ class EntryFilters:
 
     @property
     def low(self) -> str:
-        """Return a text that sorts before all keys of the range, and after all smaller keys."""
+        """Return a text that sorts before all keys with the prefix, and after all smaller keys."""
         return before_prefix(self.prefix) if self.prefix else ""
 
     @property
     def high(self) -> str:
-        """Return a text that sorts after all keys of the range, and before all larger keys."""
+        """Return a text that sorts after all keys with the prefix, and before all larger keys."""
         return self.prefix + AFTER_EVERY_KEY
 
     @property
     def values(self) -> dict[str, object]:
-        """Return the parameters of the statements."""
+        """Return the parameters that the filters set in the statements of `entry_pages`."""
         return {
             "low": self.low,
             "high": self.high,
@@ -87,7 +87,7 @@ def before_prefix(prefix: str) -> str:
 
 
 def read_filters(query: Mapping[str, str], limits: Limits) -> EntryFilters:
-    """Return the filters of a query; an empty text is no filter.
+    """Return the filters of a query. An empty ``prefix``, ``dataType`` or ``updatedBy`` is no filter.
 
     Raises:
         Invalid: a filter is malformed or too long.

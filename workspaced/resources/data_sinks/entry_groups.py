@@ -50,7 +50,7 @@ class EntryGroup:
 def read_groups(
     reader: ReadTransaction, sink: StoredSink, prefix: str, *, after: GroupPosition | None, take: int, counted: int
 ) -> tuple[list[EntryGroup], bool]:
-    """Return up to ``take`` groups below a prefix in the order of keys, and whether there are more.
+    """Return up to ``take`` groups below a prefix in the order of keys, and whether more groups follow.
 
     ``counted``: about how many entries are counted for the page. The count of a group is exact up to at least 1,000.
     """

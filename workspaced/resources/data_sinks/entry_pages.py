@@ -143,7 +143,7 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
         searched=searched,
         filters=filters,
         form=form,
-        # Comparing the number of an entry takes about as long as all other work for the entry.
+        # `valueFrom` and `valueUntil` double the work for an entry, because its value is compared as a number.
         walk=max(limits.walked_rows // 2, 1) if is_ranged else limits.walked_rows,
         characters=limits.searched_characters,
     )
@@ -193,7 +193,7 @@ def _range_size(reader: ReadTransaction, sink: StoredSink, listing: Listing, val
 
 
 def _suffix(listing: Listing) -> str:
-    """Return the suffix of the name of a statement that examines entries in the order of an index; empty: a plain page."""
+    """Return the name suffix of the statement for a search or filter in index order, ``_filter`` or ``_search``; else empty."""
     if listing.order not in _INDEXED:
         return ""
     if listing.filters.given or listing.has_values:
@@ -204,7 +204,7 @@ def _suffix(listing: Listing) -> str:
 def _search(
     reader: ReadTransaction, listing: Listing, searched: str, values: Mapping[str, object]
 ) -> Walked[int | str]:
-    """Return the result of the statement ``searched``. A search of values also ends at the limit of characters."""
+    """Return the page that the statement ``searched`` finds. A search of values also ends at the limit of characters."""
     name = f"{listing.order}_{listing.direction}"
     characters = 0
 
@@ -249,7 +249,7 @@ def _count(reader: ReadTransaction, listing: Listing, values: Mapping[str, objec
 
 
 def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict[str, object]:
-    """Return the parameters of all statements for the order, except ``take`` and ``walk``."""
+    """Return the parameters of the statements for the order of ``listing``, except ``take`` and ``walk``."""
     page = listing.page
     values: dict[str, object] = {
         "sink": sink.number,

@@ -7,7 +7,7 @@
 number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
 
 -- name: count
--- For sinks of bounded size only.
+-- Used only for sinks of bounded size.
 SELECT count(*) FROM data_sink_entry WHERE sink = :sink AND lower(key) LIKE :pattern ESCAPE '\'
 
 -- name: filter_matches
@@ -32,7 +32,7 @@ SELECT {columns}
 FROM data_sink_entry WHERE sink = :sink AND key > :after AND key < :high ORDER BY key LIMIT 1
 
 -- name: count_filter
--- For ranges of bounded size only.
+-- Used only for ranges of bounded size.
 SELECT count(*) FROM data_sink_entry WHERE sink = :sink AND {filter_matches}
 
 -- name: created_asc_filter
@@ -51,7 +51,7 @@ WHERE {filter_matches}
 ORDER BY key{| DESC} LIMIT :take OFFSET :skip
 
 -- name: natural_asc
--- No index has this order, nor the orders by value, type and author. So they are for ranges of bounded size only.
+-- No index has the order by natural key, value, type or author. So these statements are used only for ranges of bounded size.
 SELECT {columns}
 FROM data_sink_entry
 WHERE number IN (SELECT number FROM data_sink_entry WHERE sink = :sink AND {filter_matches}
@@ -125,8 +125,8 @@ SELECT key FROM data_sink_entry
 WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT 1 OFFSET :walk
 
 -- name: updated_asc
--- No index has this order, because each update would move a row of the index. So it is for sinks of bounded size only.
--- The inner query sorts only numbers; whole rows are read only for the page.
+-- No index has this order, because each update would move a row of the index. So it is used only for sinks of bounded size.
+-- The inner query sorts only row numbers; whole rows are read only for the page.
 SELECT {columns}
 FROM data_sink_entry
 WHERE number IN (

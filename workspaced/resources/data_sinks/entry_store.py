@@ -62,7 +62,7 @@ def owner_of_id(reader: ReadTransaction, entry_id: str) -> Row | None:
 
 
 def is_id_in_use(tx: Transaction, entry_id: str) -> bool:
-    """Whether an entry has this id. An entry of a deleted sink does not count, and is removed."""
+    """Whether an entry has this id. An entry of a deleted sink does not count: this call deletes it."""
     owner = owner_of_id(tx, entry_id)
     if owner and owner[3]:
         tx.run(_SQL["delete_entry"], {"number": owner[0]})
@@ -114,7 +114,7 @@ def upsert_entry(
     *,
     origin: ValueOrigin | None = None,
 ) -> StoredEntry:
-    """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
+    """Insert an entry, or update ``existing``. An observation before the stored observation changes nothing (contract M6).
 
     ``origin``: the origin of the value, without the row. The row is ``change.origin``.
 
@@ -160,7 +160,7 @@ def upsert_entry(
 def update_entry(
     tx: Transaction, call: Call, sink: StoredSink, entry: StoredEntry, changes: Mapping[str, str | None]
 ) -> StoredEntry:
-    """Write the members in ``changes``, and return the entry. Without members, nothing is written (contract S11).
+    """Write the members in ``changes``, and return the entry. If ``changes`` is empty, nothing is written (contract S11).
 
     Raises:
         UnprocessableProblem: the sink protects the entry.

@@ -56,7 +56,7 @@ def record_entry(
     after: StoredEntry | None,
     origin: str = "",
 ) -> None:
-    """Record the change of an entry as `record_entries` does."""
+    """Record and emit the change of one entry; see `record_entries`."""
     record_entries(tx, sink, [(call, before, after)], [origin], ask_subscribers(tx))
 
 
@@ -85,7 +85,7 @@ def record_entries(
         if emits:
             events += [(call, event) for event in _entry_events(sink, before, after)]
     record_states(tx, sink, states)
-    emit_each(tx, sink.workspace_id, events)  # last, because it locks the workspace's sequence until the commit
+    emit_each(tx, sink.workspace_id, events)  # last, because this call locks the workspace's sequence until the commit
 
 
 def record_bulk(
@@ -137,7 +137,7 @@ def _entry_events(sink: StoredSink, before: StoredEntry | None, after: StoredEnt
     if before and after and before.id == after.id:
         previous = _previous(before, after)
         return [_event("updated", sink, after, previous)] if previous else []
-    # Another id: the entry was removed and created again in one request.
+    # The ids differ if one request removed the entry and created it again.
     deleted = [_event("deleted", sink, before, {})] if before else []
     created = [_event("created", sink, after, {})] if after else []
     return deleted + created

@@ -78,7 +78,7 @@ def _record(group: EntryGroup, sink: StoredSink) -> EntryGroupRecord:
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the rows of the table of operations."""
+    """Return the operation that lists the groups of keys."""
     pages = tuple(one for one in paging(limits, (), take=str(TAKE), cursors=True) if one.name in {"take", "cursor"})
     prefix = Parameter("prefix", "Only keys that begin with this text.", string(longest=limits.key_length))
     return (

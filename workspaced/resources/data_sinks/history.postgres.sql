@@ -4,8 +4,8 @@
 SELECT 1 WHERE pg_try_advisory_xact_lock(hashtextextended('pruning of entry changes', 0))
 
 -- name: last_changes
--- Only the index by key has the order by key and time. With ORDER BY at, a plan that was made while the table was empty reads
--- the index by time.
+-- The columns in ORDER BY select the index by key and time. With ORDER BY at alone, a plan that was made while the table was
+-- empty reads the index by time.
 SELECT keys.value, coalesce((SELECT at FROM entry_change
                              WHERE sink = :sink AND key >= keys.value AND key <= keys.value
                              ORDER BY key DESC, at DESC LIMIT 1), 0)

@@ -1,7 +1,7 @@
--- The history of entries. A change of a sink counts if its number is above the sink's history_after.
+-- The history of entries. Only changes with numbers above the sink's history_after belong to its present history.
 
 -- name: start
--- Rows of an earlier recording do not count, because the changes between the recordings are unknown.
+-- Changes of an earlier history do not count, because the changes between the two histories are unknown.
 UPDATE data_sink SET history_from = :now, history_after = coalesce((SELECT max(number) FROM entry_change), 0)
 WHERE number = :sink
 
@@ -77,7 +77,7 @@ DELETE FROM entry_change
 WHERE number IN (SELECT number FROM entry_change WHERE sink = :sink AND at < :before ORDER BY at LIMIT :most)
 
 -- name: drop_stale
--- Changes of an earlier recording. These are the oldest changes of the sink.
+-- Drop changes of an earlier history, which are the oldest changes of the sink.
 DELETE FROM entry_change
 WHERE number IN (SELECT number FROM entry_change WHERE sink = :sink AND at <= :begun AND number <= :after
                  ORDER BY at LIMIT :most)
@@ -86,7 +86,7 @@ WHERE number IN (SELECT number FROM entry_change WHERE sink = :sink AND at <= :b
 SELECT coalesce((SELECT max(number) FROM entry_change), 0), changes_pruned_to FROM data_sink_entry_numbers WHERE one = 1
 
 -- name: queue_for_pruning
--- Lock for the pruning. No row: another process prunes.
+-- Lock the pruning. No row: another process holds the lock.
 SELECT 1
 
 -- name: changed_sinks

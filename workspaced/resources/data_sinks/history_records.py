@@ -1,4 +1,4 @@
-"""Records of the history of entries, the body with its settings, and the instants of a comparison."""
+"""Records of the history of entries, the body that changes its settings, and the instants of a comparison."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def change_records(
 ) -> list[EntryChangeRecord]:
     """Return the records of changes of one entry, the newest first. ``after``: the value after the newest change.
 
-    ``origins`` None: without the origins of the values.
+    ``origins`` None: omit the origins of the values.
     """
     records = []
     for change in changes:
@@ -142,7 +142,7 @@ def difference_record(found: StoredDifference, moments: Moments) -> EntryDiffere
 def state_record(
     value: str | None, data_type: str | None, origin: int | None = None, origins: StoredOrigins | None = None
 ) -> EntryStateRecord | None:
-    """Return the record of a value; None if there is no data type, and so no entry. ``origins``: see `change_records`."""
+    """Return the record of a value; None if there is no data type: the key had no entry. ``origins``: see `change_records`."""
     if data_type is None:
         return None
     return EntryStateRecord(value, data_type, UNSET if origins is None else origin_record(origin, origins))

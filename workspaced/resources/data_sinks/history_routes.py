@@ -146,7 +146,7 @@ async def compare(call: Call) -> Response:
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the rows of the table of operations."""
+    """Return the operations on the history of entries."""
     pages = tuple(one for one in paging(limits, (), take="100", cursors=True) if one.name in {"take", "cursor"})
     settings = Success(DataSinkHistoryRecord)
     return (

@@ -1,12 +1,12 @@
 """The history of entries in the database: one row for each change, written in the transaction of the change.
 
 A row has the value before the change. The value at an instant is therefore the value before the first later change. If there is
-no later change, it is the present value. Only values and data types have a history: a write of equal values is no change.
+no later change, it is the present value. Only values and data types have a history. A write that changes neither causes no row.
 
 A sink keeps ``history_changes`` changes of each entry for ``history_days`` days; without settings, the defaults of the service
-apply. The oldest changes of an entry are dropped first, so the kept changes have no gaps. ``history_from``: later changes of
-the sink are known, except changes that were dropped because an entry had too many. If such changes were dropped, ``known_from``
-in the entry's oldest row is the time of the last dropped change.
+apply. The oldest changes of an entry are dropped first, so the kept changes have no gaps. All changes
+after ``history_from`` are known, except the oldest changes of entries that had too many. Then ``known_from`` in the oldest row
+of the entry is the time of the last dropped change.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ChangePosition(NamedTuple):
 
 
 class StoredDifference(NamedTuple):
-    """A key with different values at two instants, and the position of its first change. A data type of None: no entry.
+    """A key with different values at two instants, and the position of its first change. Data type None: no entry.
 
     ``old_from``, ``new_from``: the value is known only from this instant on, because earlier changes were dropped; else None.
     """
@@ -76,7 +76,7 @@ class StoredDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Two instants in milliseconds since 1970; ``since`` is the earlier one."""
+    """Two instants in milliseconds since 1970; ``since`` is the earlier instant."""
 
     since: int
     until: int
@@ -120,7 +120,7 @@ def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState
     last = _last_changes(tx, sink, [key for _, key, _ in changed])
     rows: list[Row] = []
     for call, key, before in changed:
-        # The entry may be younger than the last change of its key: the key was removed and added again.
+        # If the key was removed and added again, the last change of the key may be later than the last update of the entry.
         at = max(call.now, last[key], before.updated_at if before else 0)
         old = (before.value, before.data_type) if before else (None, None)
         rows.append((sink.number, key, at, *old, *columns_of(call).values(), before.origin if before else None))
@@ -273,7 +273,7 @@ def _policy(changes: int | None, days: int | None, default: HistorySettings) -> 
 
 
 def _last_changes(reader: ReadTransaction, sink: StoredSink, keys: Sequence[str]) -> dict[str, int]:
-    """Return the instant of the last change of each key; 0 if it has none."""
+    """Return the instant of the last change of each key; 0 if the key has no change."""
     return dict(reader.all(_SQL["last_changes"], {"sink": sink.number, "keys": json.dumps(keys)}))
 
 

@@ -1,8 +1,8 @@
 """The body of a mass update: the single form or the bulk form (contract M1, M3, M6, M8). Performs no I/O.
 
 There are two readers. The full reader checks item by item and reports every mistake. The fast reader accepts only bodies
-without a mistake: it decodes typed items and checks all keys together, without a Python call for each item. Any other body
-is left to the full reader, so both give the same result.
+without a mistake: it decodes typed items and checks all keys together, without a Python call for each item. The full
+reader reads any other body, so the result is always that of the full reader.
 """
 
 from __future__ import annotations

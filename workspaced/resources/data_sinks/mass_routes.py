@@ -30,8 +30,8 @@ def update_mass(call: Call) -> Work:
 
     Sets the value of one entry or of many; unknown keys become entries. A bulk is written whole or not at all, unless
     `partial=true`. It has at most $bulk_items items and $bulk_body_bytes bytes. A bulk item may be `{"key": …, "delete":
-    true}`. A value that was observed before the stored value is ignored.
-    200: The entry; or the entries in the order of the items; or counts, or results.
+    true}`. A value that was observed earlier than the stored value is ignored.
+    200: The entry. For a bulk: entries in the order of the items, counts (`return=minimal`) or results (`partial`, `dryRun`).
     404: `entry_not_found`: the sink has no such entry.
     409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the sink is used up.
     422: `entry_protected`: the sink protects an entry.
@@ -192,7 +192,7 @@ def _counts(tally: Tally) -> dict[str, int]:
 def _record_of(
     by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink, origins: StoredOrigins | None = None
 ) -> object:
-    """Return the record of the entry with the item's key; None: no entry has the key. ``origins`` None: without the origin."""
+    """Return the record of the entry with the item's key; None: no entry has the key. ``origins`` None: omit the origin."""
     entry = by_key.get(change.key)
     return entry_record(entry, sink.id, origins) if entry else None
 

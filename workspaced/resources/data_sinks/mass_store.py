@@ -20,16 +20,16 @@ from workspaced.storage.port import JsonRows, Row, Transaction, Values
 from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
-_BY_KEY = itemgetter(0)  # this takes a third of the time of an access by name
+_BY_KEY = itemgetter(0)  # takes a third of the time of ``change.key``
 _PLAIN = (None, None, False)
 """The fields ``id``, ``observed_at`` and ``remove`` of a change that only sets a value."""
 _WITH_ORIGIN = itemgetter(0, 1, 2, 6)
 
 
 def in_key_order(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes sorted by key. Changes of one key keep their order, so `apply_changes` has the same result.
+    """Return the changes sorted by key. Changes of one key keep their order, so the result of `apply_changes` is the same.
 
-    Callers sort before the transaction, because this makes the transaction shorter.
+    Callers sort before the transaction begins, to keep the transaction short.
     """
     return sorted(changes, key=_BY_KEY)
 
@@ -100,7 +100,7 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
 def upsert_each(
     tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin] = ()
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
-    """Write entries with different keys and no given ids. Return each entry before and after the write, in order.
+    """Write entries with different keys and no given ids. Return each entry before and after its change, in order.
 
     An older observation changes nothing (contract M6). ``origins``: see `apply_changes`.
     """
@@ -129,8 +129,8 @@ def faults_of(
 ) -> Iterator[tuple[int, Problem]]:
     """Yield the index and the problem of each change that can't be applied.
 
-    The problem of a new entry: its id is in use, or it may not be created. The problem of an existing entry: it is protected.
-    The id in a change of an existing entry is ignored. Changes that can't fail cause no query.
+    A new entry fails if its id is in use, or if ``may_create`` is false. An existing entry fails if it is protected. The id in
+    a change of an existing entry is ignored. Changes that can't fail cause no query.
     """
     yield from _edits_of_protected(tx, sink, changes)
     doubtful = {change.key for change in changes if change.id} if may_create else {change.key for change in changes}
@@ -178,7 +178,7 @@ def _edits_of_protected(tx: Transaction, sink: StoredSink, changes: Sequence[Cha
 def _without_repetitions(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change]
 ) -> tuple[Sequence[Change], Tally]:
-    """Return the fewest changes of each key with the same result, and the counts of the changes that are left out."""
+    """Return, for each key, the fewest changes with the same result, and the counts of the omitted changes."""
     if _all_different(changes):
         return changes, Tally()
     by_key: dict[str, list[Change]] = {}
@@ -202,7 +202,7 @@ def _all_different(changes: Sequence[Change]) -> bool:
 def _with_stored_origins(
     tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin]
 ) -> tuple[Sequence[Change], int]:
-    """Store the origins. Return the changes, and a number: the origin of an entry is this number plus the change's origin."""
+    """Store the origins. Return the changes, and a number to add to the ``origin`` of each change before it is stored."""
     numbers = keep_origins(tx, sink, origins, now=call.now)
     if len(numbers) <= 1:  # the usual case: the changes, which may be thousands, are not copied
         return changes, origin_number(numbers[0], 0) if numbers else 0

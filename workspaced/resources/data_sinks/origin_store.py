@@ -1,7 +1,7 @@
 """The origins of values in the database. Each origin is stored once in each sink.
 
-The entries that name an origin are not counted, because this would slow down every write. A job examines the origins that were
-not written for a day. The job reads all entries, then all changes, and drops the origins that no row names. This order is safe:
+The entries that name an origin are not counted, because a count would slow down every write. A job examines the origins that
+were not written for a day. It reads all entries, then all changes, and drops the origins that no row names. This order is safe:
 if a value becomes a former value meanwhile, the job finds its origin in the changes.
 """
 
@@ -21,7 +21,7 @@ from workspaced.storage.store import Store
 _SQL = load_statements("workspaced.resources.data_sinks", "origins.sql")
 _HOUR_MS: Final = 3_600_000
 UNCHECKED_MS: Final = 24 * _HOUR_MS
-"""The minimum age of a dropped origin. It exceeds `_HOUR_MS` plus the time of a request, so no request uses such an origin."""
+"""The minimum age of a dropped origin. It exceeds `_HOUR_MS` plus the time of a request: no request uses a dropped origin."""
 _AT_ONCE: Final = 1_000
 _WALK: Final = 10_000
 

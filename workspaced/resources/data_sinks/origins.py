@@ -1,7 +1,7 @@
 """The origins of values, as their writers state them (contract M12). Performs no I/O.
 
-An origin is sent and stored once for many entries. Only the row differs between these entries, so an entry stores origin and
-row in one number.
+An origin is sent and stored once for many entries. Only the row differs between these entries, so an entry stores the
+number of the origin and the row in one integer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMED = 3
 
 
 class ValueOrigin(NamedTuple):
-    """The parts of an origin that many entries share; empty: not given."""
+    """The parts of an origin that many entries share. An empty part was not given."""
 
     source: str
     file: str = ""
@@ -63,7 +63,7 @@ def split_origin(origin: int) -> tuple[int, int]:
 def is_of_value(origin: int | None) -> TypeGuard[int]:
     """Whether the last write of an entry had an origin.
 
-    If it had none, a negative number is the origin of the last write with an origin (contract M12).
+    If it had no origin, ``origin`` is None, or the negative number of the last origin that was given (contract M12).
     """
     return origin is not None and origin > 0
 
@@ -76,7 +76,7 @@ def origin_text(origin: ValueOrigin | None, row: int | None = None) -> str:
 
 
 def origins_text(origins: Sequence[ValueOrigin]) -> str:
-    """Return a phrase about the origins of a request; empty if there are none."""
+    """Return a phrase about the origins of a request; empty if there are no origins."""
     named = dict.fromkeys(map(origin_text, origins))
     more = len(named) - _NAMED
     return "; ".join([*named][:_NAMED]) + (f"; and {more} more" if more > 0 else "")
@@ -186,10 +186,10 @@ class Origins(Body):
 
 
 def entry_origins(origins: Sequence[BulkOrigin], entries: int) -> tuple[list[ValueOrigin], Iterable[int | None]]:
-    """Return the different origins of a bulk, and the origin number of each entry in order; None: no origin is given.
+    """Return the different origins of a bulk, and the origin number of each entry in order; None: the entry has no origin.
 
     Raises:
-        Invalid: the origins have more entries than the bulk, or the number of an origin's rows is not its ``count``.
+        Invalid: the origins have more entries than the bulk, or an origin has more or fewer rows than its ``count``.
     """
     if not origins:
         return [], repeat(None, entries)

@@ -70,7 +70,7 @@ UPDATE data_sink SET removed_to = 0, id = 'deleted ' || number, description = NU
 WHERE number IN (SELECT number FROM data_sink WHERE workspace = :workspace AND removed_to IS NULL LIMIT :most)
 
 -- name: queue_for_removal
--- Lock for the removal. No row: another process removes rows. SQLite has one writer and needs no lock.
+-- Lock the removal. No row: another process holds the lock. SQLite has one writer and needs no lock.
 SELECT 1
 
 -- name: any_deleted_sink
@@ -83,7 +83,7 @@ SELECT number, removed_to FROM data_sink WHERE removed_to IS NOT NULL LIMIT 1
 SELECT number, removed_to FROM data_sink WHERE workspace = :workspace AND removed_to IS NOT NULL LIMIT 1
 
 -- name: remove_entries
--- Entries with numbers above the last removed number, so that dead rows are not read again.
+-- Remove the entries after the last removed number, so that the dead rows of earlier steps are not read again.
 DELETE FROM data_sink_entry
 WHERE number IN (SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after
                  ORDER BY number NULLS FIRST LIMIT :most)
@@ -108,7 +108,7 @@ FROM data_sink_entry WHERE sink + 0 = :sink ORDER BY number NULLS FIRST
 SELECT scramble FROM data_sink_entry_numbers WHERE one = 1
 
 -- name: find_entry_number_by_id
--- A given id is indexed; an id that the service made contains the row's number. Last column: whether the sink is deleted.
+-- An id from a client is indexed. An id from the service contains the row's number. Last column: whether the sink is deleted.
 SELECT e.number, e.sink, e.key, s.removed_to IS NOT NULL
 FROM data_sink_entry e JOIN data_sink s ON s.number = e.sink WHERE e.id = :id AND e.id_supplied
 UNION ALL
@@ -189,8 +189,8 @@ SET data_type = (SELECT e.data_type FROM data_sink_entry e WHERE e.sink = :sink 
 WHERE data_type IS NULL
 
 -- name: record_stage
--- Add the staged items that change an entry to the history. No change is earlier than the last change of its key, which another
--- entry with this key may have had.
+-- Add the staged items that change an entry to the history. A change is never earlier than the last change of its key, even
+-- if that change belongs to a deleted entry.
 INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
                           old_origin)
 SELECT :sink, s.key,
@@ -211,7 +211,7 @@ UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one 
 {staged_upsert}
 
 -- name: upsert_stage_returning
--- The entries that were written.
+-- Return the entries that were written.
 {staged_upsert}
 RETURNING {entry_columns}
 

@@ -88,7 +88,7 @@ class DataSinkOnlyRecord(msgspec.Struct, rename="camel"):
 
 
 def entry_record(row: Row | StoredEntry, sink_id: str, origins: StoredOrigins | None = None) -> DataSinkEntryRecord:
-    """Return the record of an entry; ``row`` is in the order of `StoredEntry`. ``origins`` None: without its origin."""
+    """Return the record of an entry. ``row`` has the columns of `StoredEntry`. ``origins`` None: omit the origin."""
     _, entry_id, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by, origin = row
     made = DataSinkEntryRecord(
         entry_id, key, sink_id, value, data_type, stamp(created_at), stamp(updated_at), created_by, updated_by
@@ -114,7 +114,7 @@ def origin_record(origin: int | None, origins: StoredOrigins) -> EntryOriginReco
 def sink_record(sink: StoredSink, settings: WorkspacedSettings, *, has_protection: bool = False) -> DataSinkOnlyRecord:
     """Return the record of a sink without its entries.
 
-    ``has_protection``: the record includes the setting for protection, which is an extension.
+    ``has_protection``: include ``protectFedEntries``, which is an extension of the interface.
     """
     icon: msgspec.Raw | str | None = sink.icon
     if sink.icon is not None and not settings.icon_as_text:
@@ -125,7 +125,7 @@ def sink_record(sink: StoredSink, settings: WorkspacedSettings, *, has_protectio
 
 
 def open_sink(sink: StoredSink, settings: WorkspacedSettings, *, has_protection: bool = False) -> bytes:
-    """Return the JSON of a sink up to the start of the list of its entries; ``]}`` ends both."""
+    """Return the JSON of a sink up to its first entry. After the entries, the caller adds ``]}``."""
     return encode(sink_record(sink, settings, has_protection=has_protection))[:-1] + b',"entries":['
 
 
@@ -135,5 +135,5 @@ def joined_entries(rows: Iterable[Row | StoredEntry], sink_id: str, origins: Sto
 
 
 def whole_sink(sink: StoredSink, entries: Iterable[StoredEntry], settings: WorkspacedSettings) -> bytes:
-    """Return the JSON of a sink with these entries."""
+    """Return the JSON of a sink with ``entries``."""
     return open_sink(sink, settings) + joined_entries(entries, sink.id) + b"]}"

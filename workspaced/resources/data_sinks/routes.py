@@ -54,7 +54,7 @@ _TANK: Final = {"key": "tank.mass", "value": "15 kg", "dataType": "scalar"}
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the rows in the order of the interface document."""
+    """Return the operations in the order of the interface document."""
     small, large = limits.body_bytes, limits.bulk_body_bytes
     entry = Success(DataSinkEntryRecord, ("ETag",))
     create = Parameter("create", "false: an unknown key is 404 instead of a new entry.", FLAG)

@@ -90,7 +90,7 @@ class DataType(Member):
 
 
 class ObservedAt(Member):
-    """An instant; after reading, in microseconds since 1970."""
+    """An instant, which is read as microseconds since 1970."""
 
     form = TIMESTAMP
 
@@ -112,7 +112,7 @@ _DataType: TypeAlias = Annotated[
 
 
 class NewDataSinkEntry(Body):
-    """A create body of an entry."""
+    """A new entry in the create body of a sink."""
 
     data_type: _DataType
     key: _Key
@@ -125,7 +125,7 @@ class NewDataSinkEntry(Body):
 
 
 class SingleDataSinkEntry(NewDataSinkEntry):
-    """A create body of one entry."""
+    """The create body of an entry."""
 
     origin: _Origin = None
 
@@ -168,7 +168,7 @@ class SingleSetting(MassSetting):
 
 
 class IconText(Text):
-    """A string of an icon. Its schema has no length, because the icon as a whole is limited."""
+    """A text member of an icon. Its schema has no maximum length, because the size of the whole icon is limited."""
 
     def _form(self, _limits: Any) -> Schema:
         return STRING
@@ -236,7 +236,7 @@ class Entries(Nested):
 
 
 class DataSinkChanges(Body):
-    """An update body of a sink; create bodies have the same members. ``icon`` is JSON."""
+    """An update body of a sink; create bodies have the same members. ``icon`` is read as JSON text."""
 
     is_update = True
 

@@ -1,4 +1,4 @@
-"""JSON Schemas of bodies of data sinks that types can't express: mass updates and sinks with their entries."""
+"""JSON Schemas of bodies that Python types can't express: mass updates, and sinks with their entries."""
 
 from __future__ import annotations
 

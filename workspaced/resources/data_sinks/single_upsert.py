@@ -1,4 +1,4 @@
-"""The single form of a mass update: one entry, written alone or in a batch with others."""
+"""The single form of a mass update: one entry, written alone or in a batch with other entries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SingleUpsert(BatchableWork[Response]):
 
     @property
     def kind(self) -> Hashable:
-        """Only writes to the same sink (by its name in the path) by the same principal share a batch."""
+        """Writes share a batch only if workspace, sink name in the path, principal and ``may_create`` are equal."""
         return self.call.workspace_id, self.call.names["sink"], self.call.actor, self.may_create
 
     def __call__(self, tx: Transaction, /) -> Response:
@@ -54,7 +54,7 @@ class SingleUpsert(BatchableWork[Response]):
         return _response(sink, existing, entry)
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
-        """Write the first change of each key, if it can't fail. Return None for other changes, which are then written alone.
+        """Write the first change of each key, if it can't fail. Return None for each other change: it must be written alone.
 
         Raises:
             NotFoundProblem: there is no such sink.
@@ -93,7 +93,7 @@ class SingleUpsert(BatchableWork[Response]):
 
     @property
     def origin_text(self) -> str:
-        """The phrase about the origin of the value; empty if there is no origin."""
+        """The phrase about the value's origin for the audit row; empty if there is no origin."""
         return origin_text(self.origin, self.change.origin)
 
 

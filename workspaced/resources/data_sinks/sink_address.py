@@ -25,7 +25,7 @@ class SinkName:
 
 
 def sink_name(segment: str, *, prefix: str) -> SinkName | None:
-    """Return the name for a UUID, or a visible id with the service's prefix; None for another text."""
+    """Return the sink name in a path segment: a UUID, or a visible id with the service's prefix. None: any other text."""
     if found := as_uuid(segment):
         return SinkName(id=found)
     match = _VISIBLE.fullmatch(segment)
@@ -47,6 +47,6 @@ def id_digits(number: int, *, id_offset: int) -> str:
 def row_number(entry_id: str, *, id_offset: int) -> int:
     """Return the row number of an id that the service made; the inverse of `id_digits`.
 
-    If a client chose the id, no row has the resulting number, or a row with another id has it.
+    For an id that a client chose, the number is arbitrary: callers must compare the id of the row with this number.
     """
     return (int(entry_id[-12:], 16) - id_offset) * _INVERSE % _MODULUS

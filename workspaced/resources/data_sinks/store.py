@@ -83,7 +83,7 @@ def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) 
 
 
 def update_sink(tx: Transaction, call: Call, sink: StoredSink, changes: Mapping[str, Any]) -> None:
-    """Write the members in ``changes``. Without members, nothing is written (contract S11)."""
+    """Write the members in ``changes``. If ``changes`` is empty, nothing is written (contract S11)."""
     if not changes:
         return
     members = {**sink._asdict(), **changes}
@@ -93,7 +93,7 @@ def update_sink(tx: Transaction, call: Call, sink: StoredSink, changes: Mapping[
 
 
 def delete_sink(tx: Transaction, sink: StoredSink) -> None:
-    """Hide a sink from every request. `remove_deleted` removes its rows. Its serial is not used again."""
+    """Hide a sink from every request. `remove_deleted` removes its rows later. Its serial is not used again."""
     tx.run(_SQL["delete_sink"], {"number": sink.number})
     tx.run(_SQL["count_sink_out"], {"workspace_id": sink.workspace_id})
     tx.notify(SINKS)

@@ -19,8 +19,8 @@ DELETED_SINKS = "deleted_sinks"
 class Change(NamedTuple):
     """One item of a mass update, in the column order of the staging table.
 
-    ``data_type`` None: the stored data type, or the default. ``id``: the id of a new entry. ``observed_at`` is in microseconds
-    since 1970. ``origin``: see `origins.origin_number`.
+    ``data_type`` None: an existing entry keeps its data type, and a new entry gets the default. ``id``: the id of a new entry.
+    ``observed_at``: microseconds since 1970. ``origin``: see `origins.origin_number`.
     """
 
     key: str
@@ -54,11 +54,11 @@ class StoredSink(NamedTuple):
     history_from: int | None
     history_after: int
     protect_fed_entries: int
-    """1: refuse edits of entries that were written with an origin; see `protection`."""
+    """1: writes without an origin can't edit entries that have an origin; see `protection`."""
 
 
 class StoredEntry(NamedTuple):
-    """A row of an entry. A tuple, because millions may be read. ``origin``: see `origins.is_of_value`."""
+    """A row of an entry. It is a tuple, because a request may read millions of rows. ``origin``: see `origins.is_of_value`."""
 
     number: int
     id: str

@@ -12,7 +12,7 @@ from workspaced.resources.operation_rows import get
 
 
 def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation, ...]:
-    """Return the rows of /healthz, which does not use the database, and of /readyz.
+    """Return the operations of /healthz, which does not use the database, and of /readyz.
 
     ``require_ready`` raises UnavailableProblem until the service can serve requests, and again while it stops.
     """

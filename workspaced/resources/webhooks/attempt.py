@@ -32,8 +32,8 @@ class Attempts:
     async def make(self, claim: DeliveryClaim) -> AttemptOutcome:
         """Send once, and return the outcome before the lease ends.
 
-        Every exception counts as a failed attempt. If this method raised an exception, no outcome would be recorded. The
-        delivery would then be tried forever, and would block later deliveries.
+        Every exception counts as a failed attempt. After an exception of this method, no outcome would be
+        recorded: the delivery would be tried forever, and would block later deliveries.
         """
         at = self._now()
         loop = asyncio.get_running_loop()
@@ -72,7 +72,7 @@ class Attempts:
             return await self._post(claim, token=None)
         token = await self._tokens.token(oauth)
         response = await self._post(claim, token=token)
-        if response.status == 401:  # the token may have expired early: try once with a new one
+        if response.status == 401:  # the token may have expired early: try once with a new token
             self._tokens.forget(oauth, token)
             response = await self._post(claim, token=await self._tokens.token(oauth))
         return response

@@ -1,8 +1,8 @@
 -- Deliveries: claims, outcomes, lists. A delivery with an expired lease has a due_at in the past.
 
 -- name: webhooks_waiting
--- Enabled webhooks with deliveries that were not attempted yet; for each webhook, the oldest such delivery, and the number of
--- requests in progress.
+-- Enabled webhooks with deliveries that were not attempted yet. For each webhook: the oldest of these deliveries, and the
+-- number of requests with first attempts in progress.
 SELECT w.number, w.in_order, w.batch_entries,
        (SELECT min(p.number) FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending') AS oldest,
        (SELECT count(DISTINCT x.lease) FROM delivery x
@@ -55,7 +55,7 @@ UPDATE delivery SET due_at = :latest
 WHERE status = 'failed' AND webhook IN (SELECT number FROM webhook) AND due_at > :latest AND tries = :tries
 
 -- name: claim
--- Only a delivery that still waits: another process may have claimed the delivery after it was selected.
+-- Claim a delivery only if it still waits, because another process may have claimed it after it was selected.
 UPDATE delivery SET lease = :lease, due_at = :until
 WHERE number = :number AND due_at <= :now AND status IN ('pending', 'failed')
 RETURNING id, resource, tries, attempts
@@ -71,7 +71,7 @@ WHERE principal = :owner AND revoked_at IS NULL AND (expires_at IS NULL OR expir
 SELECT e.id, e.body FROM delivery d JOIN event e ON e.number = d.event WHERE d.number = :delivery
 
 -- name: record_outcome
--- Only the holder of the lease records. Meanwhile another process may have claimed the delivery, or it was queued again.
+-- Only the holder of the lease records the outcome. After the lease ended, another process may have claimed the delivery.
 UPDATE delivery
 SET status = :status, tries = tries + 1, attempts = attempts + 1, due_at = :due_at, lease = NULL, finished_at = :finished_at
 WHERE number = :number AND lease = :lease
@@ -98,7 +98,7 @@ WHERE number = :number AND enabled = 1
 RETURNING label
 
 -- name: count_deliveries
--- Of at most :walk deliveries: their count, and the count of deliveries with the status.
+-- Examine at most :walk deliveries. Return their count, and the count of those with the status.
 SELECT count(*), count(*) FILTER (WHERE :status = '' OR status = :status)
 FROM (SELECT status FROM delivery WHERE webhook = :webhook LIMIT :walk) AS walked
 
@@ -114,7 +114,7 @@ WHERE :status = '' OR d.status = :status
 ORDER BY d.number DESC LIMIT :take
 
 -- name: deliveries_end
--- The delivery :walk positions after :after; no row if there are fewer.
+-- The delivery :walk + 1 positions after :after, in the order of the list; no row if there are fewer deliveries.
 SELECT id FROM delivery WHERE webhook = :webhook AND number < :after
 ORDER BY number DESC NULLS LAST LIMIT 1 OFFSET :walk
 
@@ -137,6 +137,6 @@ UPDATE delivery SET status = 'pending', tries = 0, due_at = :now, finished_at = 
 WHERE number = :number AND status <> 'pending' AND lease IS NULL
 
 -- name: drop_old_events
--- At most :most events, with their deliveries and attempts.
+-- Remove at most :most events. The database also removes their deliveries and attempts.
 DELETE FROM event
 WHERE number IN (SELECT number FROM event WHERE created_at < :before ORDER BY created_at LIMIT :most)

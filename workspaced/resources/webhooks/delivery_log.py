@@ -50,7 +50,7 @@ class StoredAttempt(NamedTuple):
 class DeliveryPage:
     """A page of deliveries, the newest first.
 
-    ``total`` None: the deliveries were not counted, because there are too many or this is not the first page.
+    ``total`` None: the deliveries were not counted, because there are too many, or because this is not the first page.
     ``next_after``: the id of the last delivery before the next page; None: this is the last page.
     """
 
@@ -108,7 +108,7 @@ def attempts_of(reader: ReadTransaction, delivery: StoredDelivery) -> list[Store
 
 
 def body_of(reader: ReadTransaction, delivery: StoredDelivery) -> bytes:
-    """Return the body that was or will be sent."""
+    """Return the body of the event that was or will be sent."""
     return bytes(reader.existing(_SQL["body_of"], {"delivery": delivery.number})[0])
 
 

@@ -1,4 +1,4 @@
-"""The operations of deliveries: list, get, deliver again, test (contract H13)."""
+"""The operations on webhook deliveries: list, get, deliver again, test (contract H13)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DEFAULT_TAKE: Final = "100"
 
 
 class _DeliveryOperations:
-    """The handlers."""
+    """The handlers of the operations on deliveries."""
 
     def __init__(self, secret_box: SecretBox) -> None:
         self._secret_box = secret_box
@@ -129,7 +129,7 @@ class _DeliveryOperations:
 
 
 def _delivery_id_of(cursor: Cursor) -> str:
-    """Return the id of the delivery after which the page begins, or raise Invalid for the cursor of another list."""
+    """Return the id of the last delivery before the page. Raises Invalid: the cursor is of another list."""
     delivery_id = as_uuid(cursor.position[0]) if len(cursor.position) == 1 else None
     if delivery_id is None:
         raise Cursor.refused()
@@ -149,7 +149,7 @@ def _require_enabled(webhook: StoredWebhook) -> None:
 
 
 def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
-    """Return the rows; they need the same scopes as reading and writing the webhook."""
+    """Return the operations on deliveries. They need the scopes for reading and writing webhooks."""
     handlers = _DeliveryOperations(secret_box)
     one = f"{_ALL}/{{delivery}}"
     status = Parameter("status", "Only deliveries in this state.", choice(*_STATUSES))

@@ -22,7 +22,7 @@ GIVE_UP_FAILURES: Final = 20
 
 
 class Waiting(NamedTuple):
-    """A delivery without an attempt. ``due_at`` (milliseconds since 1970) is in the future while an attempt is in progress."""
+    """A delivery that waits. ``due_at`` (milliseconds since 1970) is in the future while an attempt is in progress."""
 
     number: int
     resource: str
@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
 
 
 def ready(window: Iterable[Waiting], *, now: int, most: int) -> list[int]:
-    """Return up to ``most`` numbers of deliveries that may be sent. ``window``: the oldest waiting deliveries, by number."""
+    """Return the numbers of up to ``most`` deliveries to send now. ``window``: the oldest waiting deliveries, by number."""
     chosen: list[int] = []
     passed: set[str] = set()  # resources with an earlier delivery that waits or is in progress
     sinks_of_passed: set[str] = set()
@@ -76,5 +76,5 @@ def due_again(
 
 
 def must_disable(*, failing_since: int, failures: int, now: int) -> bool:
-    """Whether a webhook must be disabled: without a success, it has failed too often and for too long."""
+    """Whether a webhook must be disabled, because it has failed too often and for too long without a success."""
     return now - failing_since >= GIVE_UP_AFTER_MS and failures >= GIVE_UP_FAILURES

@@ -46,7 +46,7 @@ class DeliveryClaim:
 
     @property
     def is_batch(self) -> bool:
-        """Whether the request has the form of a batch: the webhook has ``batch_entries``, and the events are of entries."""
+        """Whether the request has the form of a batch: the webhook has ``batch_entries``, and all events are of entries."""
         first = self.deliveries[0]
         return self.webhook.definition.batch_entries and sink_of_entry(first.resource) is not None
 
@@ -74,7 +74,7 @@ class AttemptOutcome:
 
 
 class RecordedAttempt(NamedTuple):
-    """The changes that the outcome of an attempt made.
+    """The changes in the database after the outcome of an attempt was recorded.
 
     ``statuses``: the new status of each delivery of the claim; None: the lease was lost, and nothing was written.
     ``disabled``: why the webhook was disabled; None: it is still enabled.
@@ -93,7 +93,7 @@ class DisabledWebhook(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """The claims of a transaction, and the webhooks that it disabled. ``postponed``: why other deliveries wait, or empty."""
+    """The claims of a transaction, and the webhooks that it disabled. ``postponed``: why due deliveries wait; else empty."""
 
     claims: Sequence[DeliveryClaim]
     disabled: Sequence[DisabledWebhook] = ()
@@ -105,7 +105,7 @@ class _OwnerWithoutKey(Exception):
 
 
 _Plan: TypeAlias = tuple[int, Sequence[int]]
-"""A webhook, and its deliveries that may be sent in one request."""
+"""The number of a webhook, and the numbers of its deliveries that may be sent in one request."""
 
 
 def is_due(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> bool:
@@ -156,7 +156,7 @@ def claim(
             unusable.add(number)
             reason = f"its stored data or a delivery is damaged ({type(error).__name__}: {error})"
         else:
-            if claimed is not None:  # else another process claimed it first
+            if claimed is not None:  # else another process claimed the delivery first
                 claims.append(claimed)
             continue
         identity = tx.one(_SQL["identity_of"], {"number": number}) if reason else None
@@ -166,7 +166,7 @@ def claim(
 
 
 def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> None:
-    """After the clock was set back, limit the wait of each delivery to a lease plus, for a retry, the pause."""
+    """After the clock was set back, limit the wait of a first attempt to a lease, and of a retry to a lease plus its pause."""
     leased = now + int(settings.lease_seconds * 1_000)
     tx.run(_SQL["limit_first_attempts"], {"latest": leased})
     for tries, pause in enumerate(settings.retry_seconds):
@@ -176,8 +176,8 @@ def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> Non
 
 def _plans(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> Iterator[_Plan]:
     waiting = reader.all(_SQL["webhooks_waiting"], {"now": now})
-    # If there are many receivers, each gets a part of the requests, so that no receiver waits until the queues of all other
-    # receivers are empty.
+    # The webhooks share the requests that may be sent at once, so that no webhook waits until the queues of all other webhooks
+    # are empty.
     share = max(1, min(settings.at_once_to_one, settings.at_once // max(1, len(waiting))))
     for webhook, in_order, batch_entries, _, in_progress in waiting:
         if in_order or batch_entries:
@@ -280,7 +280,7 @@ def _record_delivery(
 
 
 def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: AttemptOutcome, *, now: int) -> str | None:
-    """Record a success or a failure of the webhook. If this disables the webhook, return the reason."""
+    """Record a success or a failure of the webhook. Return the reason if the failure disables the webhook; else None."""
     if outcome.succeeded:
         tx.later(_SQL["note_success"], {"number": webhook.number})
         return None

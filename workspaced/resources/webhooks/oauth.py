@@ -1,4 +1,4 @@
-"""Access tokens for receivers that require them (contract H5): client credentials of RFC 6749, 4.4."""
+"""Access tokens for receivers that require a token (contract H5), from client credentials (RFC 6749, 4.4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _TokenResponse(msgspec.Struct):
 
     @property
     def seconds(self) -> float:
-        """How long the token is valid. Some servers write the number as text."""
+        """For how many seconds the token is valid. Some servers send the number as text."""
         text = self.expires_in
         if isinstance(text, str):
             seconds: float | None = float(text) if text.isascii() and text.isdecimal() else None
@@ -42,7 +42,7 @@ class _Token:
 
 
 class Tokens:
-    """A cache of access tokens; each is used until a minute before it expires."""
+    """A cache of access tokens. A token is used until a minute before it expires."""
 
     def __init__(self, client: EgressClient, *, now: Callable[[], int]) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class Tokens:
 
     async def token(self, oauth: OAuth) -> str:
         """Return a valid token. Raises ReceiverUnreachable: the token server did not provide one."""
-        # One fetch at a time: deliveries that start together share the token that the first delivery fetches.
+        # One fetch at a time, so that deliveries that start together share the token that the first delivery fetches.
         async with self._fetching.setdefault(oauth, asyncio.Lock()):
             known = self._known.get(oauth)
             if known is None or self._now() >= known.until:
@@ -73,7 +73,7 @@ class Tokens:
             del self._known[oauth]
 
     async def _fetch(self, oauth: OAuth) -> _TokenResponse:
-        # The one form of authentication that every token server must support (RFC 6749, 2.3.1).
+        # The only form of authentication that every token server must support (RFC 6749, 2.3.1).
         pair = f"{quote(oauth.client_id, safe='')}:{quote(oauth.client_secret, safe='')}"
         form = {"grant_type": "client_credentials", "scope": oauth.scope, "audience": oauth.audience}
         response = await self._client.post(

@@ -1,4 +1,4 @@
--- A transaction that changes a webhook locks its row when reading it. Adding a webhook locks the count of the owner's webhooks.
+-- A transaction that changes a webhook locks its row. A transaction that adds a webhook locks the count of the owner's webhooks.
 
 -- name: queue_for_owner
 SELECT pg_advisory_xact_lock(hashtextextended('webhook owner ' || :owner::text, 0))

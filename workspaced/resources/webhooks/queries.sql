@@ -80,14 +80,14 @@ DELETE FROM event_fan_out WHERE webhook = :number
 SELECT 1 FROM webhook WHERE removed_to IS NOT NULL LIMIT 1
 
 -- name: queue_for_removal
--- Lock for the removal. No row: another process removes rows. SQLite has one writer and needs no lock.
+-- Lock the removal. No row: another process holds the lock. SQLite has one writer and needs no lock.
 SELECT 1
 
 -- name: deleted_webhook
 SELECT number, removed_to FROM webhook WHERE removed_to IS NOT NULL LIMIT 1
 
 -- name: remove_deliveries
--- Deliveries with numbers above the last removed number, with their attempts.
+-- Remove the deliveries after the last removed number. The database also removes their attempts.
 DELETE FROM delivery
 WHERE number IN (SELECT number FROM delivery WHERE webhook = :webhook AND number > :after
                  ORDER BY number NULLS FIRST LIMIT :most)

@@ -92,7 +92,7 @@ class EventTypeRecord(msgspec.Struct, kw_only=True):
 
 
 def webhook_record(webhook: StoredWebhook, *, full: bool) -> WebhookRecord:
-    """Return the record of a webhook; ``full``: with its secret and the values of its headers."""
+    """Return the record of a webhook. ``full``: show its secret and the values of its headers, if they can be decrypted."""
     definition = webhook.definition
     full = full and webhook.sealed is None
     same = {name: value for name, value in vars(definition).items() if name not in {"headers", "oauth"}}
@@ -120,7 +120,7 @@ def _oauth(oauth: OAuth | None) -> dict[str, str]:
 
 
 def delivery_record(record_type: type[DeliveryT], delivery: StoredDelivery, **others: Any) -> DeliveryT:
-    """Return a delivery in one of its two record types; ``others`` are the further members of the type."""
+    """Return the record of a delivery. ``others``: the members that only `DeliveryWithAttemptsRecord` has."""
     is_waiting = delivery.status in {"pending", "failed"}
     members = {
         "workspace_id": delivery.workspace_id or None,
@@ -132,6 +132,6 @@ def delivery_record(record_type: type[DeliveryT], delivery: StoredDelivery, **ot
 
 
 def attempt_record(attempt: StoredAttempt, *, owned: bool) -> AttemptRecord:
-    """Return the record of an attempt; ``owned``: the caller owns the webhook, and sees the response."""
+    """Return the record of an attempt; ``owned``: the caller owns the webhook, so the record has the response."""
     response = attempt.response if owned else None
     return record_from(AttemptRecord, attempt, number=attempt.ordinal, response=response)

@@ -50,7 +50,7 @@ def find_webhook(reader: ReadTransaction, secret_box: SecretBox, call: Call) -> 
 
 
 class _WebhookOperations:
-    """The handlers. Secrets are stored sealed by ``secret_box``."""
+    """The handlers of the operations on webhooks. ``secret_box`` encrypts the stored secrets."""
 
     def __init__(self, secret_box: SecretBox) -> None:
         self._secret_box = secret_box
@@ -176,7 +176,7 @@ def _is_administrator(call: Call) -> bool:
 
 
 def _visible_record(webhook: StoredWebhook, call: Call) -> WebhookRecord:
-    """Return the record; only an owner with the permission to write sees its secrets (contract H3)."""
+    """Return the record of a webhook. Only an owner with the permission to write sees its secrets (contract H3)."""
     principal = call.principal
     full = principal is not None and webhook.owner == principal.name and principal.may_somewhere(WEBHOOKS_WRITE)
     return webhook_record(webhook, full=full)
@@ -187,7 +187,7 @@ def _current_response(call: Call, webhook: StoredWebhook) -> Response:
 
 
 def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
-    """Return the rows in the order of the interface document.
+    """Return the operations in the order of the interface document.
 
     The paths have no workspace, so a scope on any workspace suffices. `find_webhook` checks the owner (contract H2).
     """

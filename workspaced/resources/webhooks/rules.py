@@ -1,4 +1,4 @@
-"""Rules of webhooks that concern several members, or depend on settings (contract H4, H5, H15). Performs no I/O."""
+"""Rules that concern several members of a webhook, or depend on settings (contract H4, H5, H15). Performs no I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def with_defaults(new: NewWebhook, egress: EgressRules) -> NewWebhook:
 
     Raises:
         Invalid: the credentials have no secret.
-        UnprocessableProblem: deliveries may not be sent to one of the URLs.
+        UnprocessableProblem: deliveries may not be sent to a URL of the body.
     """
     require_safe(new.url, new.oauth, egress)
     label = new.label or default_label(new.url, egress)
@@ -20,7 +20,7 @@ def with_defaults(new: NewWebhook, egress: EgressRules) -> NewWebhook:
 
 
 def require_safe(url: str | None, oauth: OAuth | None, egress: EgressRules) -> None:
-    """Check URLs before they are stored. The addresses of their hosts are checked at each attempt.
+    """Check URLs before they are stored. Each attempt to deliver checks the addresses of their hosts.
 
     Raises:
         UnprocessableProblem: deliveries may not be sent to one of these URLs.
@@ -41,7 +41,7 @@ def default_label(url: str, egress: EgressRules) -> str:
 
 
 def merged_oauth(stored: OAuth | None, given: OAuth | None) -> OAuth | None:
-    """Return the given connection; if it has no secret, with the stored secret.
+    """Return ``given``. If it has no secret, add the stored secret.
 
     Raises:
         Invalid: no secret is stored, or the stored secret is for another token URL.

@@ -1,4 +1,4 @@
-"""Signatures by Standard Webhooks 1.0 (contract H3, H9). Pure: callers pass time and random bytes."""
+"""Signatures by Standard Webhooks 1.0 (contract H3, H9). Performs no I/O: callers pass time and random bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_secret(random_bytes: Callable[[int], bytes]) -> str:
 
 
 def key_of(secret: str) -> bytes | None:
-    """Return the key in a secret; None if the text is not ``whsec_`` and base64 of 24 to 64 bytes."""
+    """Return the key in a secret; None if the text is not ``whsec_`` followed by base64 of 24 to 64 bytes."""
     if not secret.startswith(PREFIX):
         return None
     try:
@@ -31,7 +31,7 @@ def key_of(secret: str) -> bytes | None:
 
 
 def masked(secret: str) -> str:
-    """Return the secret for callers that may only read the webhook: its last four characters."""
+    """Return the masked secret, for callers that may only read the webhook: its last four characters."""
     return f"{PREFIX}…{secret[-4:]}"
 
 

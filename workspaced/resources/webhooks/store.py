@@ -60,7 +60,7 @@ def find_by_number(reader: ReadTransaction, secret_box: SecretBox, number: int) 
 
 
 def create_webhook(tx: Transaction, call: Call, secret_box: SecretBox, new: NewWebhook, *, webhook_id: str) -> None:
-    """Insert a webhook, which belongs to the caller, with its first secret.
+    """Insert a webhook of the caller, with its first secret.
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.
@@ -83,7 +83,7 @@ def update_webhook(
 ) -> None:
     """Replace the definition of a webhook.
 
-    Raises SecretsSealed: the present definition can't be decrypted, so the update could lose a part of it.
+    Raises SecretsSealed: the present definition can't be decrypted, so the update could lose a part of the definition.
     """
     reason = webhook.disabled_reason
     if definition.enabled != webhook.definition.enabled:
@@ -92,7 +92,7 @@ def update_webhook(
     _require_open(webhook)
     tx.run(_SQL["update_webhook"], {**values, "number": webhook.number})
     if definition.enabled and not webhook.definition.enabled:
-        tx.notify(DELIVERIES)  # for deliveries that were queued before the webhook was disabled
+        tx.notify(DELIVERIES)  # wakes the worker for deliveries that were queued earlier
 
 
 def rotate_secret(
@@ -104,7 +104,7 @@ def rotate_secret(
     secret: str | None,
     grace_seconds: int,
 ) -> None:
-    """Add a secret; None: a new random secret. Older secrets still sign for ``grace_seconds``; only the newest are kept.
+    """Add a secret; None: a new random secret. Older secrets still sign for ``grace_seconds``. Only the newest secrets stay.
 
     Raises:
         SecretsSealed: the older secrets can't be decrypted, so they can't sign.
@@ -122,7 +122,7 @@ def _require_open(webhook: StoredWebhook) -> None:
 
 
 def delete_webhook(tx: Transaction, webhook: StoredWebhook) -> None:
-    """Hide a webhook from every request, and send nothing more to it. `remove_deleted` removes its rows."""
+    """Hide a webhook from every request, and stop its deliveries. `remove_deleted` removes its rows later."""
     for name in ("delete_webhook", "drop_all_secrets", "drop_fan_outs"):
         tx.run(_SQL[name], {"number": webhook.number})
     tx.notify(DELETED_WEBHOOKS)
@@ -179,7 +179,7 @@ def seal_plain_texts(tx: Transaction, secret_box: SecretBox) -> int:
 
 
 def enable_readable(tx: Transaction, secret_box: SecretBox, *, now: int) -> int:
-    """Enable the webhooks that were disabled because of their secrets, if these can be decrypted again. Return how many."""
+    """Enable the webhooks that were disabled with `SEALED_REASON`, if their secrets can be decrypted now. Return how many."""
     count = 0
     for (number,) in tx.all(_SQL["disabled_for"], {"reason": SEALED_REASON}):
         webhook = find_by_number(tx, secret_box, number)

@@ -91,7 +91,7 @@ class SigningSecret(Text):
 
 
 class Connection(Nested):
-    """Client credentials; an empty object means none."""
+    """Client credentials; an empty object means that the webhook has none."""
 
     def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, _info: Info) -> Any:
         return None if value == {} else check(value)
@@ -194,7 +194,7 @@ class Definition(Body):
 
 
 class WebhookChanges(Definition):
-    """An update body. An empty ``label`` means the default label; an `OAuth` without a secret, the stored secret."""
+    """An update body. An empty ``label`` means the default label. An `OAuth` without a secret keeps the stored secret."""
 
     is_update = True
     unused = frozenset({"id"})
@@ -211,7 +211,7 @@ class WebhookChanges(Definition):
 
 
 class NewWebhook(WebhookChanges):
-    """A create body."""
+    """A create body of a webhook."""
 
     is_update = False
 
@@ -219,7 +219,7 @@ class NewWebhook(WebhookChanges):
 
 
 class SecretRotation(Body):
-    """The optional body of a rotation."""
+    """The optional body of a rotation of secrets."""
 
     seconds: Annotated[
         int,
@@ -230,7 +230,7 @@ class SecretRotation(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWebhook:
-    """A webhook's row, with its secrets decrypted. Instants are milliseconds since 1970.
+    """A webhook's row with decrypted secrets. Instants are milliseconds since 1970.
 
     ``sealed``: why the secret, headers and credentials can't be decrypted and are empty; None: they are decrypted.
     """

@@ -1,4 +1,4 @@
-"""The worker that sends deliveries. Each process of the service runs one (contract H14).
+"""The worker that sends deliveries. Each process of the service runs one worker (contract H14).
 
 A commit that queues a delivery wakes the worker. A timer wakes the worker for deliveries that are due later. The worker also
 looks periodically for deliveries of killed processes, because no commit announces such deliveries.
@@ -31,7 +31,7 @@ _BUSY_MS = 1_000
 
 
 class Worker:
-    """Sends deliveries while `run` runs. After `stop`, attempts in progress end, and `run` returns."""
+    """Sends deliveries while `run` runs. After `stop`, `run` returns when the attempts in progress have ended."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Worker:
         self._leases = count(1)
 
     async def run(self) -> None:
-        """Deliver until `stop` or cancellation; then release the claims of attempts that did not end."""
+        """Deliver until `stop` or a cancellation. Then release the claims of attempts that did not end."""
         self._store.listen(DELIVERIES, self._wake.set)
         bounds = Bounds(
             connect_seconds=self._settings.connect_seconds,
@@ -79,7 +79,7 @@ class Worker:
                 attempts = Attempts(client, settings=self._settings, now=self._clock.now)
                 while not self._stopping:
                     self._wake.clear()
-                    # The same instant for both queries, so that no delivery becomes due between them.
+                    # Both queries use the same instant, so that no delivery becomes due between them.
                     now = self._clock.now()
                     for claimed in await self._due(now):
                         self._in_progress[claimed.lease] = claimed
@@ -94,7 +94,7 @@ class Worker:
         self._wake.set()
 
     async def _due(self, now: int) -> Sequence[DeliveryClaim]:
-        """Claim the deliveries that are due at ``now``, as many as may be sent at once."""
+        """Claim deliveries that are due at ``now``, up to the number of requests that may start now."""
         self._postponed = False
         free = self._settings.at_once - len(self._in_progress)
         if free <= 0:
@@ -103,7 +103,7 @@ class Worker:
             if self._set_back.noticed():
                 await self._store.write(lambda tx: delivery_store.limit_waits(tx, self._settings, now=now))
                 self._set_back.accept()
-            # Read first, because only a claim needs the database's one writer.
+            # Checked by a read first, because a claim needs the only writer of the database.
             if not await self._store.read(lambda reader: delivery_store.is_due(reader, self._settings, now=now)):
                 return []
             claimed = await self._store.write(lambda tx: self._claim(tx, free))
@@ -129,7 +129,7 @@ class Worker:
         )
 
     def _claim_next(self, tx: Transaction) -> tuple[Claimed, Problem | None]:
-        """Claim the next delivery, or return the problem.
+        """Claim the deliveries of the next request. Return the claim, and the problem if the claim failed.
 
         An exception would undo the outcomes that the same transaction has recorded.
         """
@@ -153,7 +153,7 @@ class Worker:
         return sweep if due is None else min(due, sweep)
 
     async def _send_all(self, attempts: Attempts, claimed: DeliveryClaim) -> None:
-        """Send this claim, then further claims while any is due. A commit records an outcome and makes the next claim."""
+        """Send ``claimed``, then further claims while a delivery is due. Each commit records an outcome and makes a claim."""
         following_claim: DeliveryClaim | None = claimed
         while following_claim is not None:
             current = following_claim

@@ -14,7 +14,7 @@ from workspaced.storage.port import Transaction
 
 
 def emit_created(tx: Transaction, author: Author, workspace: StoredWorkspace) -> None:
-    """Record and emit that a workspace was created, with its root block."""
+    """Record and emit that a workspace and its root block were created."""
     _record(tx, author, "created", workspace)
     record_creation(tx, author, get_placed(tx, workspace.id, workspace.root_block))
 
@@ -28,7 +28,7 @@ def emit_updated(tx: Transaction, call: Call, *, before: StoredWorkspace, after:
 def emit_deleted(tx: Transaction, call: Call, workspace: StoredWorkspace) -> None:
     """Record and emit the deletion of a workspace. Call this before the deletion.
 
-    The contents of the workspace have no events of their own.
+    The contents of the workspace cause no separate events.
     """
     _record(tx, call, "deleted", workspace)
 

@@ -49,7 +49,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 def read_filters(text: str | None) -> Filter:
     """Return the filter that a text describes; without a text, every workspace passes.
 
-    Strings are compared by code point. RFC 3339 date-times are compared with timestamps as instants, with any offset.
+    Strings are compared by code point. Timestamps are compared with RFC 3339 date-times of any offset as instants.
 
     Raises:
         Invalid: the text is not JSON, names an unknown field or operator, or has a value that is not a string.

@@ -1,4 +1,4 @@
--- A transaction that changes a workspace locks the row when reading it.
+-- A transaction that changes a workspace locks the row when it reads the workspace.
 
 -- hold: find_workspace
 FOR NO KEY UPDATE

@@ -25,11 +25,11 @@ SELECT number, id, label, root_block, public_can_read, exports_enabled, guests_e
 FROM workspace WHERE deleted_at IS NULL ORDER BY created_at, id
 
 -- name: block_ids
--- The root first. The order does not depend on the tree, so only a new or removed block raises the workspace's version.
+-- The ids of all blocks, the root first. The order does not depend on the tree: only a new or removed block raises the version.
 SELECT id FROM block WHERE workspace = :number ORDER BY parent_id IS NOT NULL, created_at, id
 
 -- name: attachment_ids
--- Available files: something was uploaded.
+-- The ids of the available files, which have at least one version.
 SELECT id FROM cloud_file
 WHERE workspace = :number AND deleted_at IS NULL AND current_version > 0 ORDER BY created_at, id
 

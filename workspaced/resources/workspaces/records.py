@@ -59,12 +59,12 @@ _EMPTY: Final = (names := WorkspaceRecord.__struct_fields__)[
 
 
 def workspace_record(workspace: StoredWorkspace, contents: WorkspaceContents) -> WorkspaceRecord:
-    """Return the record: the members of the interface document, and five members of create bodies."""
+    """Return the record of a workspace: the members of the interface document, and five members of create bodies."""
     return record_from(WorkspaceRecord, workspace, **contents._asdict(), **dict.fromkeys(_EMPTY, ()))
 
 
 def filterable(workspace: StoredWorkspace) -> Mapping[str, str]:
-    """Return the members that a filter can name."""
+    """Return the values of the members that a filter can name."""
     return {
         "id": workspace.id,
         "label": workspace.label,

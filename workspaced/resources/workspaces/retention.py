@@ -17,7 +17,7 @@ _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _ROWS_AT_ONCE = 1_000
 
 Step: TypeAlias = Callable[[Transaction, int, int], int]
-"""A function that removes rows of a workspace (its number), up to a limit. It returns how many; 0: no row is left."""
+"""A function (transaction, workspace number, limit) that removes rows of a workspace. It returns how many; 0: no row is left."""
 
 
 class ListedWorkspace(NamedTuple):
@@ -85,7 +85,7 @@ async def _purge_one(
     store: Store, steps: Sequence[Step], number: int, workspace_id: str, *, before: int, now: int
 ) -> int:
     if not await store.write(lambda tx: tx.run(_SQL["begin_purge"], {"number": number, "before": before})):
-        return 0  # restored, or purged by another process, since it was read
+        return 0  # the workspace was restored, or another process purged it, after it was read
     for step in steps:
         await repeat(store, partial(_run_step, step=step, number=number), rows=_ROWS_AT_ONCE)
     return await store.write(partial(_end_purge, number=number, workspace_id=workspace_id, now=now))

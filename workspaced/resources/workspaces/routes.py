@@ -163,7 +163,7 @@ async def is_public(service_store: Store, workspace_id: str) -> bool:
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the rows of the table of operations."""
+    """Return the operations on workspaces."""
     size = limits.body_bytes
     shown = Success(WorkspaceRecord, ("ETag",))
     return (

@@ -44,7 +44,7 @@ class RootChanges(BlockChanges):
 
 
 class RootBlock(Nested):
-    """The changes of the root block, or only its id."""
+    """The changes of the root block, or only the id of the block that becomes the root."""
 
     def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:
         return check({"id": Identifier().read(value, info)} if isinstance(value, str) else value)

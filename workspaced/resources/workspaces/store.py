@@ -79,7 +79,7 @@ def update_workspace(
 ) -> None:
     """Write the changed fields and raise the version.
 
-    ``changed`` is empty if only the root block changed, which is in another table. The version rises then, too.
+    ``changed`` is empty if only another block became the root, which `change_root` has written. The version rises then, too.
     """
     values = {
         name: getattr(workspace, name) for name in ("label", "public_can_read", "exports_enabled", "guests_enabled")

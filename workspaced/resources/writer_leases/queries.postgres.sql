@@ -1,4 +1,4 @@
--- Variants for PostgreSQL.
+-- PostgreSQL's variants of the statements of leases.
 
 -- hold: find
 FOR UPDATE

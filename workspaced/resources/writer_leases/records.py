@@ -1,4 +1,4 @@
-"""The record of a lease."""
+"""The record of a writer's lease."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _response(reader: ReadTransaction, call: Call, lease: StoredLease) -> Respon
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """Return the rows of the table of operations."""
+    """Return the operations on leases of writers."""
     size, found = limits.body_bytes, Success(WriterLeaseRecord)
 
     def described(make: Callable[..., Operation], name: str, path: str, act: object, body: RequestBody) -> Operation:

@@ -66,7 +66,7 @@ def take(tx: Transaction, writer: str, caller: Principal, *, holder: str, second
 
 
 def renew(tx: Transaction, writer: str, principal: str, *, holder: str, epoch: int, seconds: int) -> StoredLease:
-    """Extend a lease for its holder. This is possible after the end of the lease, too, until another process takes it.
+    """Extend a lease for its holder. A lease that has ended can also be extended, until another process takes it.
 
     Raises:
         ConflictProblem: another process has taken the lease.
@@ -96,7 +96,7 @@ def ask(tx: Transaction, writer: str, principal: str, *, holder: str) -> StoredL
     """Ask the holder of a lease to release it to the process ``holder``.
 
     Raises:
-        NotFoundProblem: the principal has no such lease.
+        NotFoundProblem: the principal has no lease of this writer.
     """
     if (lease := find(tx, writer, principal)) is None:
         raise NotFoundProblem("lease_not_found", "This writer has no lease.")

@@ -66,7 +66,7 @@ def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
 
 
 def _recode(source: Path, encoding: str, target: Path | None) -> None:
-    """Decode the whole file; write the text in UTF-8 if there is a target."""
+    """Decode the whole file. If ``target`` is not None, write the text to it in UTF-8."""
     with source.open("rb") as file:
         decoded = codecs.getincrementaldecoder(encoding)()
         if target is None:
@@ -87,7 +87,7 @@ def _require_text(text: str) -> str:
 
 
 def _sample(text: Path) -> list[str]:
-    """Return the first lines, from the first line that is not blank. All are complete, unless the first line is too long."""
+    """Return the first lines from the first line that is not blank. Only a single line that is too long may be incomplete."""
     with text.open(encoding="utf-8-sig", newline="") as file:
         lines = file.read(_SAMPLE_BYTES).splitlines(keepends=True)
         if len(lines) > 1 and file.read(1):
@@ -98,6 +98,6 @@ def _sample(text: Path) -> list[str]:
 
 
 def _delimiter(line: str) -> str:
-    """Return the delimiter that occurs most often outside quotes; a comma if there is none."""
+    """Return the delimiter that occurs most often outside quotes; a comma if the line has no delimiter."""
     outside = "".join(line.split('"')[::2])
     return max(_DELIMITERS, key=lambda letter: (outside.count(letter), letter == ","))

@@ -20,7 +20,7 @@ class Produced:
 
 
 class ConversionRefused(Exception):
-    """The file can't be converted, and another attempt would fail, too. The text is a sentence for the user.
+    """The file can't be converted, and another attempt would fail, too. The message is a sentence for the user.
 
     ``user``: the file is malformed. ``unsupported``: the file is too large, or of an unsupported kind.
     """

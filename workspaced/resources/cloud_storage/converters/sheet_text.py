@@ -13,7 +13,7 @@ from workspaced.resources.cloud_storage.converters.tables import cell_text
 def convert(source: Path, into: Path) -> list[Produced]:
     """Make ``table.tsv``, and ``sheets.txt`` with the names of all sheets, the converted sheet first; see `Convert`.
 
-    A number is written as the shortest text that gives the same binary number.
+    A number is written as the shortest text that converts back to the same binary number.
     """
     outputs = Outputs(into)
     with open_workbook(source) as workbook:

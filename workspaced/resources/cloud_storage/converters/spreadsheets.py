@@ -60,7 +60,7 @@ def sheet_names(workbook: CalamineWorkbook) -> list[str]:
 
 
 def _require_convertible(source: Path) -> None:
-    """Check a file before it is unpacked. Raises ConversionRefused: it is encrypted, or would be too large unpacked."""
+    """Check a file before it is unpacked. Raises ConversionRefused: it is encrypted, damaged, or too large when unpacked."""
     with source.open("rb") as file:
         head = file.read(_LOOKED_AT)
     if head.startswith(_COMPOUND) and _ENCRYPTED in head:
@@ -106,7 +106,7 @@ def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:
 
 
 def rows_of(sheet: CalamineSheet) -> Iterator[list[Any]]:
-    """Yield the rows, beginning with the first row that has a cell; an empty cell is None."""
+    """Yield the rows of a sheet from the first row that has a cell with a value. An empty cell is None."""
     started = False
     for row in sheet.iter_rows():
         cells = [None if cell == "" else cell for cell in row]

@@ -25,7 +25,7 @@ _EXACT_INTEGERS = 2**53
 def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether they come from the first row.
 
-    The first row has the names if all its cells are different texts, not numbers and not empty, and ``more`` rows follow.
+    The first row has the names if more rows follow (``more``), and if its cells are different texts, not numbers and not empty.
     Otherwise the names are A, B, C … as in spreadsheets.
     """
     texts = [cell.strip() for cell in first if isinstance(cell, str)]
@@ -36,7 +36,7 @@ def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], boo
 
 
 def letters(count: int) -> list[str]:
-    """Return the names A to Z, AA, AB and so on."""
+    """Return the first ``count`` of the names A to Z, AA, AB and so on."""
     names: list[str] = []
     length = 1
     while len(names) < count:
@@ -63,10 +63,10 @@ def of_cells(name: str, cells: Sequence[Any]) -> pl.Series:
 
 
 def typed(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Convert each text column to a type that loses nothing: converted back to text, every value must be unchanged.
+    """Convert each text column to a type that loses nothing: every value, converted back to text, must be unchanged.
 
     For example, 1.5 can become a number, but 1.50 stays text; 417 can become a number, but 00417 stays text. This function reads
-    the table once, and evaluating the result reads it a second time.
+    the table once. The evaluation of the result reads the table again.
     """
     columns = frame.collect_schema().names()
     tests = [
@@ -90,7 +90,7 @@ _READINGS: Final[Mapping[str, Callable[[str], pl.Expr]]] = {
     "date": lambda column: pl.col(column).str.to_date("%Y-%m-%d", strict=False),
     "boolean": lambda column: pl.when(pl.col(column).is_in(["true", "false"])).then(pl.col(column).eq("true")),
 }
-"""For each type, the expression that converts a text to the type; null if this is impossible."""
+"""For each type, the expression that converts the texts of a column. A text that can't be converted becomes null."""
 
 
 def write_preview(parquet: Path, outputs: Outputs, name: str, **more: object) -> None:
@@ -124,7 +124,7 @@ def _shortened(cell: Any) -> Any:
 
 
 def cell_text(cell: Any) -> str:
-    """Return a cell of a workbook as text; the text of 417.0 is 417."""
+    """Return a cell of a workbook as text. A whole number has no decimal point: the text of 417.0 is 417."""
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT_INTEGERS:
