@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tests.support.executed_page import run_page
-from tests.support.workspaced_process import free_port
+from tests.support.free_port import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.executed_page import run_page, shown_lines
-from tests.support.workspaced_process import free_port
+from tests.support.free_port import free_port
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 

@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
+from tests.support.free_port import free_port
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, new_key
 
 SHORT = {
     "WORKSPACED_HEAD_SECONDS": "1",

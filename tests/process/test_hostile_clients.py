@@ -22,6 +22,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.free_port import free_port
 from tests.support.hostile_clients import (
     KINDS,
     Behaviour,
@@ -32,7 +33,7 @@ from tests.support.hostile_clients import (
     refused_body,
     slow_body,
 )
-from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, new_key
 
 HOSTILE = 500
 CLIENTS = 600  # more than may be connected from their addresses concurrently

@@ -17,7 +17,8 @@ import pytest
 
 from tests.support.certificates import self_signed
 from tests.support.executed_page import blocks
-from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
+from tests.support.free_port import free_port
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, new_key
 
 PAGE = (Path(__file__).parents[2] / "docs" / "proxies.md").read_text(encoding="utf-8")
 CLIENT = "127.0.0.9"

@@ -16,10 +16,11 @@ import httpx
 import psycopg
 import pytest
 
+from tests.support.free_port import free_port
 from tests.support.haproxy import DEADLINE_SECONDS, HOSTS, PAGE, Proxy, wait_for
 from tests.support.later_release import Release, later_release
 from tests.support.postgres_databases import databases
-from tests.support.workspaced_process import WorkspaceService, free_port, workspaced
+from tests.support.workspaced_process import WorkspaceService, workspaced
 
 WRITERS = 2
 ADD = "-- oldest program: 1\n" + "".join(

@@ -18,10 +18,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.daemon_process import Daemon, environment, held_run, here
+from tests.support.free_port import free_port
 from tests.support.keeping_relay import KeepingRelay
 from tests.support.postgres_databases import Databases
 from tests.support.small_disk import small_disk
-from tests.support.workspaced_process import WorkspaceService, free_port, new_key
+from tests.support.workspaced_process import WorkspaceService, new_key
 
 DEADLINE_SECONDS = 60.0
 """Of a take-over on a loaded machine."""

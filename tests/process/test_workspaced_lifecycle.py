@@ -14,7 +14,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key, workspaced
+from tests.support.free_port import free_port
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, new_key, workspaced
 
 
 def test_ctrl_c_ends_it_cleanly_with_exit_code_0(tmp_path: Path) -> None:

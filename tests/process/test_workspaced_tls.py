@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.certificates import self_signed
-from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
+from tests.support.free_port import free_port
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, new_key
 from workspaced.cli import main
 from workspaced.server.certificate import Certificate
 

@@ -17,8 +17,8 @@ import pytest
 
 from tests.support.certificates import self_signed
 from tests.support.executed_page import blocks
+from tests.support.free_port import free_port
 from tests.support.network_hosts import Host
-from tests.support.workspaced_process import free_port
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "rolling-upgrade.md").read_text(encoding="utf-8")
 DEADLINE_SECONDS = 120.0

@@ -14,7 +14,7 @@ from typing import Any
 from connectors.opcua.options import OpcuaOptions
 from connectors.opcua.security import application_certificate
 from ingestd.sdk import SourceContext
-from tests.support.workspaced_process import free_port
+from tests.support.free_port import free_port
 
 Value = tuple[Any, str]
 """A value, and the name of its type."""

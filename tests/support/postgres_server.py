@@ -6,7 +6,6 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from tests.support.free_port import free_port
 from tests.support.network_hosts import Host
 from tests.support.small_disk import Disk, small_disk
 
@@ -39,7 +39,7 @@ class PostgresServer:
         self._programs = programs
         self._settings = settings
         self.data = folder / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"postgresql://postgres@{self.address}:{self.port}/postgres"
 
     def run(self, program: str, *arguments: str) -> None:
@@ -247,10 +247,3 @@ def _children(process: int) -> list[int]:
 
 def _as_user(user: str) -> list[str]:
     return ["runuser", "-u", user, "--"] if os.geteuid() == 0 else []
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port

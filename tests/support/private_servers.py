@@ -18,6 +18,8 @@ import psycopg
 import pymysql
 import pytest
 
+from tests.support.free_port import free_port
+
 _START_SECONDS = 60.0
 
 
@@ -73,7 +75,7 @@ def restartable_mariadb_server() -> Iterator[MariadbServer]:
     """Run a MariaDB server with its files in a temporary folder."""
     server, install = _program("mariadbd", "mariadb-server"), _program("mariadb-install-db", "mariadb-server")
     with tempfile.TemporaryDirectory(prefix="mariadb-") as folder:
-        data, port = f"--datadir={folder}/data", _free_port()
+        data, port = f"--datadir={folder}/data", free_port()
         user = ["--user=root"] if os.geteuid() == 0 else []
         subprocess.run(
             [install, "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db", *user],
@@ -117,7 +119,7 @@ def pgbouncer(server: str, users: Mapping[str, str], **settings: str) -> Iterato
     program = _program("pgbouncer", "pgbouncer")
     backend = psycopg.conninfo.conninfo_to_dict(server)
     with tempfile.TemporaryDirectory(prefix="pgbouncer-") as name:
-        folder, port = Path(name), _free_port()
+        folder, port = Path(name), free_port()
         (folder / "users").write_text("".join(f'"{user}" "{password}"\n' for user, password in users.items()))
         known = {"host": "127.0.0.1", "port": 5432, "user": "postgres"} | backend
         target = " ".join(f"{name}={known[name]}" for name in ("host", "port", "user", "password") if name in known)
@@ -148,12 +150,6 @@ def _program(name: str, package: str) -> str:
     if found is None:
         pytest.skip(f"no {name} to test with: install Debian's package {package}")
     return found
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 @contextmanager

@@ -19,11 +19,12 @@ import httpx
 from tests.support.bucket_gate import bucket_gate
 from tests.support.daemon_process import Daemon, environment, here
 from tests.support.executed_page import blocks
+from tests.support.free_port import free_port
 from tests.support.haproxy import DEADLINE_SECONDS, HOSTS, Proxy, wait_for
 from tests.support.network_hosts import Host, Network
 from tests.support.object_server import ObjectServer, credentials_file
 from tests.support.postgres_server import PostgresServer, postgresql_server
-from tests.support.workspaced_process import WorkspaceService, free_port, new_key
+from tests.support.workspaced_process import WorkspaceService, new_key
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "three-machines.md").read_text(encoding="utf-8")
 _FIRST_LINE = re.compile(r"# ([ab, ]+?)(?:: (\S+?)(, continued)?)?\n")

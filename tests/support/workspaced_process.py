@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -38,12 +37,6 @@ def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
     made = workspaced("keys", "create", name, "--role", role, "--data", str(data))
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
-
-
-def free_port() -> int:
-    """Return a port that is currently free, for a listener with a port that the service does not print."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        return int(listener.getsockname()[1])
 
 
 class WorkspaceService(AbstractContextManager["WorkspaceService"]):
