@@ -62,7 +62,7 @@ class Body(BaseModel):
         return made
 
     def given(self) -> dict[str, Any]:
-        """Return the fields that the request has. A field that is null there has its default."""
+        """Return the fields that the request has. A field that is null in the request has its default value."""
         given = self.model_fields_set
         return {name: value for name, value in vars(self).items() if name in given}
 

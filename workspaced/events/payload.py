@@ -73,7 +73,7 @@ class _Body(msgspec.Struct, rename="camel"):
 
 
 def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: str, sequence: int) -> bytes:
-    """Return the body of an event; above `BODY_BYTES`, its object has identifying members only."""
+    """Return the body of an event. If it would exceed `BODY_BYTES`, ``data.object`` has only identifying members."""
     body = _Body(
         id=event_id,
         type=event.type,
@@ -93,7 +93,7 @@ def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: 
 
 
 def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
-    """Return one body for several events of entries, in their order. The body differs from the body of a single event."""
+    """Return one body for several events of entries, in their order. Its schema is not the schema of a single event's body."""
     batch = {
         "id": batch_id,
         "type": "data_sink.entry.batch",

@@ -162,7 +162,7 @@ class Authentication:
         return principal
 
     async def _note_failure(self, refused: _AuthenticationRefused, *, address: str, request_id: str, now: int) -> None:
-        """Log each failure. Any caller can cause failures, so the audit log gets at most one per minute and address."""
+        """Log each failure. Any caller can cause failures, so the audit log gets at most one row per minute and address."""
         structlog.get_logger().info(
             "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
         )

@@ -135,7 +135,7 @@ async def _feed_watchdog(app: Application, notifier: Notifier) -> None:
 
 @contextmanager
 def signals_handled(handlers: Mapping[Signals, Callable[[], None]]) -> Iterator[None]:
-    """During the block, call the handler of each signal on the running loop; also for a SIGHUP that was received before."""
+    """Call each signal's handler in the loop until the context ends. If a SIGHUP came earlier, call its handler now."""
     loop = asyncio.get_running_loop()
     for number, handler in handlers.items():
         before = getsignal(number)

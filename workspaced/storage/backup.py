@@ -26,7 +26,7 @@ _SHARD = re.compile(r"[0-9a-f]{2}")
 
 
 def back_up(address: Address, blobs: Path | None, folder: Path) -> int:
-    """Create ``folder`` with the records and a copy of every file in ``blobs``, if it is given; return the number of files.
+    """Create ``folder`` with the records and, unless ``blobs`` is None, a copy of each file in it; return the number of files.
 
     The backup has all bytes that its records name, because bytes never change, and the service keeps the bytes of deleted
     records for `GRACE_MS`.
@@ -139,7 +139,7 @@ def _copy_bytes(blobs: Path, target: Path) -> int:
     target.mkdir(mode=0o700)
     shards = [entry for entry in blobs.iterdir() if _SHARD.fullmatch(entry.name)] if blobs.is_dir() else []
     count = sum(_copy_shard(shard, target / shard.name) for shard in sorted(shards))
-    if (blobs / IDENTITY).exists():  # not before the first start
+    if (blobs / IDENTITY).exists():  # the first start of the service creates it
         _copy_file(blobs / IDENTITY, target / IDENTITY)
     flush(target)
     return count

@@ -27,10 +27,10 @@ _PROGRAMS = 0x73636865  # "sche": the first key of a program's advisory lock; th
 
 
 def enter(connection: PostgresConnection, address: PostgresAddress) -> None:
-    """Check that this program can use the database, and ensure that it can until the connection ends.
+    """Check that this program can use the database. Until the connection ends, no migration step can exclude this program.
 
     Raises:
-        UnavailableProblem: it can't use the database; the message says what to do.
+        UnavailableProblem: this program can't use the database; the message says what to do.
     """
     try:
         connection.execute(f"SELECT pg_advisory_lock_shared({_PROGRAMS}, {migrations.head()})")

@@ -24,7 +24,7 @@ _PAUSE_SECONDS = 0.05
 
 @contextmanager
 def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
-    """Open a database in WAL mode with the newest schema, or create it. No other process migrates it during the block.
+    """Open a database in WAL mode with the newest schema, or create it. Until the context ends, no other process migrates it.
 
     Raises:
         StorageUnusable: the folder or file can't be used; the message has the reason and what to do.
@@ -90,7 +90,7 @@ def _unusable(path: Path, error: sqlite3.Error) -> StorageUnusable:
 
 
 def migrate(path: Path) -> tuple[int, int]:
-    """Migrate a file, which need not exist, to the newest schema; return the steps before and after.
+    """Migrate a file, which need not exist, to the newest schema; return the numbers of its last steps before and after.
 
     Raises:
         StorageUnusable: the folder or file can't be used.
@@ -118,7 +118,7 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
 
 
 class SqliteStore(Store):
-    """The file as one process uses it: a writer, a few readers, and a connection for each long response.
+    """The SQLite file as one process uses it: a writer, a few readers, and a connection for each long response.
 
     Listeners are not notified of the commits of other processes.
     """

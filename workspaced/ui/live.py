@@ -26,7 +26,7 @@ from workspaced.ui.sessions import Session, Sessions
 LOOK_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
 _SHARE: Final = 10
-# A check is followed by three times its duration without a check, because a commit wakes every stream.
+# After a check, no stream checks for three times the duration of this check, because a commit wakes every stream.
 _REST: Final = 3
 _LONGEST_REST_SECONDS: Final = 1.0
 _KEEPALIVE_SECONDS: Final = 15.0
@@ -42,7 +42,7 @@ class LiveUpdates:
         self._rendering = rendering
         self._sessions = sessions
         self._limits = limits
-        # By the event that wakes a stream: the key and the address that opened it, for the limits.
+        # The key and the address that opened a stream, for the limits; by the event that wakes the stream.
         self._open: dict[asyncio.Event, tuple[str, str]] = {}
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(1)

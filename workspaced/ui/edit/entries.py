@@ -97,8 +97,8 @@ async def change_entry(request: PageRequest) -> PageView:
     """Perform one action of the grid. Show the new row of the entry, and the form that undoes the action.
 
     ``action`` is ``create``, ``set``, ``delete`` or ``restore``, which creates an entry and keeps its line ends. An undo is
-    also one of these actions. It has the former value, and the digest of the entry after the first action. So it is refused
-    if the entry was changed after the first action.
+    also one of these actions, with the former value, and with the digest of the entry after the undone action. So the undo is
+    refused if the entry was changed after the undone action.
 
     Raises:
         PageRefused: the API responds with an error.

@@ -43,7 +43,7 @@ _FOLDED: Final = (
 
 
 async def _fields(request: PageRequest, *, shown: Sequence[str] = _SHOWN, owned: bool) -> list[FormField]:
-    """Return the empty fields. All fields except ``shown`` are folded.
+    """Return the fields of the form, without a webhook's values. All fields except ``shown`` are folded.
 
     ``owned``: also return fields that only the owner of a webhook may see.
     """
