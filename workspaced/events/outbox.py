@@ -101,7 +101,7 @@ def emit_to(tx: Transaction, origin: Origin, webhook: int, event: DomainEvent) -
 def _store(tx: Transaction, workspace_id: str, changes: Sequence[tuple[Origin, DomainEvent]]) -> list[QueuedEvent]:
     """Store events with consecutive numbers, and return them.
 
-    The sequence numbers are taken first, which locks the workspace's row. So event numbers and sequence numbers have the same order.
+    The sequence numbers are taken first, which locks the workspace's row. So the event numbers have the same order.
     """
     sequence = _take_sequence(tx, workspace_id, len(changes)) if workspace_id else -len(changes)
     number = take_numbers(tx, len(changes))

@@ -68,7 +68,7 @@ class Success:
 
 
 DONE: Final = Success()
-"""The response without a body."""
+"""The successful response with status 200 and without a body."""
 
 
 def listed(record: type, *headers: str, counted: bool = True) -> Success:

@@ -69,7 +69,7 @@ class _FencedWork:
             with tx.nested():
                 return self.act(tx)
         except Problem as problem:
-            # A refusal is an outcome: requests that were sent earlier must not take effect after it.
+            # A refusal is an outcome: requests that were sent earlier must not take effect after the refusal.
             if problem.status >= 500:
                 raise
             return self.refused(problem)

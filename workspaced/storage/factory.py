@@ -1,4 +1,4 @@
-"""Create the store for an address: the only module that knows both databases. It imports PostgreSQL's driver on demand."""
+"""Create the store for an address. Only this module knows both databases. It imports PostgreSQL's driver on demand."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class GroupCommit:
                 self._commit(self._group(waiting))
 
     def _take(self, waiting: deque[_Piece]) -> bool:
-        """Append all work that has arrived; if ``waiting`` is empty, block until work arrives. Return whether `stop` was called."""
+        """Append all arrived work; if ``waiting`` is empty, block until work arrives. Return whether `stop` was called."""
         try:
             handed = self._queue.get(block=not waiting)
             while handed is not None:

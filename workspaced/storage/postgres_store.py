@@ -253,7 +253,7 @@ class PostgresStore(Store):
             self._wake_notifier()
 
     async def _notify(self) -> None:
-        """Send notifications of commits until cancelled, at most every `_NOTIFY_SECONDS`: each notification wakes all processes."""
+        """Send notifications until cancelled, at most once in `_NOTIFY_SECONDS`, because a notification wakes all processes."""
         while True:
             await self._has_unsent.wait()
             self._has_unsent.clear()

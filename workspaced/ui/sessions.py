@@ -46,7 +46,7 @@ class Sessions:
     def __init__(
         self, store: Store, authentication: Authentication, *, rate: Limit, limits: Limits, now: Callable[[], int]
     ) -> None:
-        """``rate`` limits requests; a sign-in is a request of its key. ``now`` returns milliseconds since 1970."""
+        """``rate`` limits requests; a sign-in counts as a request of the key. ``now`` returns milliseconds since 1970."""
         self.seconds = limits.page_session_hours * 3_600
         self._store = store
         self._authentication = authentication

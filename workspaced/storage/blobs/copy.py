@@ -73,7 +73,7 @@ class BlobCopy:
     async def switch(self, report: Callable[[int, int], None]) -> None:
         """Make the target the store of the database. Call `run` before.
 
-        After the first transaction, no host can record new bytes, and none can start. So the `run` in this method copies the last bytes.
+        After the first transaction, no host can record new bytes, and none can start. So the `run` below copies the last bytes.
         """
         moving = await self._transact(_begin_move)
         await self.run(report)

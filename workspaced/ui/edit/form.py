@@ -294,7 +294,7 @@ async def save(
 
 
 def _is_same(value: object, present: object) -> bool:
-    """Return whether a member equals the stored value. Lists are compared line by line, because an item may have several lines."""
+    """Return whether a member equals the stored value. Lists are compared by line, because an item may have several lines."""
     if isinstance(value, list) and isinstance(present, list):
         return value == _read_lines(as_text(present))
     if isinstance(value, str) and isinstance(present, str):
