@@ -34,7 +34,7 @@ class Body(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, frozen=True)
 
     is_update: ClassVar[bool] = False
-    """Whether members without a default may be absent. Even then they can't be null."""
+    """Whether members without a default may be absent. They can never be null."""
     unused: ClassVar[frozenset[str]] = frozenset()
     """Names of members that have no effect, but are not reported as ignored."""
 

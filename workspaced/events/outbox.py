@@ -32,7 +32,7 @@ _AT_ONCE = 200
 
 
 class _Subscriber(NamedTuple):
-    """An enabled webhook. ``types``: the types that it subscribes to and its owner may read. ``ignored``: ids of clients."""
+    """An enabled webhook. ``types``: subscribed event types that its owner may read. ``ignored``: ids of clients."""
 
     number: int
     types: frozenset[str]
@@ -101,7 +101,7 @@ def emit_to(tx: Transaction, origin: Origin, webhook: int, event: DomainEvent) -
 def _store(tx: Transaction, workspace_id: str, changes: Sequence[tuple[Origin, DomainEvent]]) -> list[QueuedEvent]:
     """Store events with consecutive numbers, and return them.
 
-    The sequence numbers are taken first, which locks the workspace's row. So the event numbers have the same order.
+    The sequence numbers are taken first, and lock the workspace's row. So event and sequence numbers have the same order.
     """
     sequence = _take_sequence(tx, workspace_id, len(changes)) if workspace_id else -len(changes)
     number = take_numbers(tx, len(changes))

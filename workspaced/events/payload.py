@@ -29,7 +29,7 @@ class Origin(Protocol):
 
     @property
     def client_id(self) -> str | None:
-        """The id of the client instance, by which it can recognise events of its own changes (contract A8)."""
+        """The id of the client instance, by which the client can recognise events of its own changes (contract A8)."""
 
     @property
     def now(self) -> int:
@@ -106,7 +106,7 @@ def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
 def with_previous(body: bytes, old: bytes, *, event_id: str) -> bytes:
     """Return ``body`` with the id ``event_id``, and with the ``previous`` values of an earlier body that was not sent.
 
-    The receiver thereby gets the difference from the last event that it received.
+    So the receiver gets the difference from the last event that it received.
     """
     value = cast("dict[str, Any]", decode(body))  # keeps the digits of numbers
     earlier = cast("dict[str, Any]", decode(old))

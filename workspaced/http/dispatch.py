@@ -1,9 +1,9 @@
 """The handling of one request, with checks in a fixed order (contract G12).
 
 route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 409 of the writer
-fence, 404, 412, 409 and 422. One class, and not a stack of middleware, has all checks, so that their order is visible. FastAPI
-and Starlette's routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD,
-405 and trailing slashes differently (contract G12, G16, G24).
+fence, 404, 412, 409 and 422. One class, and not a stack of middleware, has all checks, so that their order is visible. The
+routing of FastAPI and Starlette is not used. It decodes paths before it routes, parses bodies before it authorizes, and treats
+HEAD, 405 and trailing slashes differently (contract G12, G16, G24).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Dispatch:
         """Check that `configure` was called.
 
         Raises:
-            UnavailableProblem: it was not called yet.
+            UnavailableProblem: `configure` was not called yet.
         """
         if not self._is_configured:
             raise UnavailableProblem("starting", "The service waits for its database or its files.", retry_seconds=5)

@@ -189,7 +189,7 @@ class SecretCipher(Protocol):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a write that runs in the transaction and must not block. ``weight`` is its approximate number of rows.
+    """The part of a write that runs in the transaction and must not block. ``weight``: about how many rows the part touches.
 
     ``ignored`` names unknown members of the body (contract G5). ``secret_box``: see `Operation`. ``digest`` is the digest of a
     streamed body; a repetition of the request has the same digest.
@@ -218,7 +218,7 @@ class Operation:
     - ``write`` gets a transaction, the call, and the checked body if ``body`` names its class. It runs on the writer's thread,
       must not block, and may run again after it was undone (`workspaced.storage.store.Store.write`).
     - ``prepare`` gets the call and the checked body on the event loop. It returns work, which runs as ``write`` does.
-    - ``take`` gets the call, a streamed body, and a function that it calls after it received the body. The function returns the
+    - ``take`` gets the call, a streamed body, and a function to call after it has received the body. The function returns the
       call with the present time and the present permissions of the caller; it raises a problem if the key is no longer valid or
       lacks the scope. ``take`` yields work, and releases its resources after the commit.
 

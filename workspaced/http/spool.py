@@ -183,7 +183,7 @@ class _Spool:
                 await self._filled.wait()
 
     def close(self) -> None:
-        """Release all spool space. Call it after both tasks have ended."""
+        """Release all spool space. Call this method after both tasks have ended."""
         for item in self._items:
             if isinstance(item, _Segment):
                 self._close(item)

@@ -93,7 +93,7 @@ class Authentication:
             raise UnauthenticatedProblem from None
 
     async def verify_again(self, key_id: str, sha256: bytes) -> Principal | None:
-        """Return the present principal of a key that was valid before; None if it is no longer valid.
+        """Return the present principal of a key that was valid before; None if the key is no longer valid.
 
         Sessions and links are checked with this method, so they end when their key ends. ``sha256`` is the digest of the key.
         """

@@ -46,7 +46,7 @@ async def serve(
     ``announce`` is called with the URL when the service accepts requests.
 
     Raises:
-        StorageUnusable: the data can't be used. If the database can't be reached at the start, this may be raised later.
+        StorageUnusable: the data can't be used. If the database can't be reached at the start, the error may be raised later.
     """
     app = create_app(settings)
     connections = public_connections(settings, app.metrics)

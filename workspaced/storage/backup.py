@@ -74,7 +74,7 @@ def _copy_sqlite(source: Path, target: Path) -> None:
     writing = sqlite3.connect(target)
     try:
         reading.backup(writing)
-        writing.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+        writing.execute("PRAGMA journal_mode = DELETE")  # one file, without a separate log file
     except sqlite3.Error as error:
         raise StorageUnusable(f"The database {source} can't be copied ({error}).") from error
     finally:
@@ -151,7 +151,7 @@ def _copy_shard(shard: Path, target: Path) -> int:
     for source in shard.iterdir():
         try:
             _copy_file(source, target / source.name)
-        except FileNotFoundError:  # it was deleted meanwhile; the copied records do not refer to it
+        except FileNotFoundError:  # the file was deleted meanwhile; the copied records do not refer to it
             continue
         count += 1
     flush(target)

@@ -54,8 +54,8 @@ class _Waiting:
 class PostgresTransaction(Transaction):
     """`workspaced.storage.port.Transaction` of a connection.
 
-    A statement without a result (`later`), or with a result that is read later (`ask`), is held. It is sent in the round trip
-    of the next statement with a result, or of the commit. BEGIN is held, too.
+    A statement without a result (`later`), or with a result that is read later (`ask`), is held. A held statement is sent
+    in the round trip of the next statement with a result, or of the commit. BEGIN is held, too.
     """
 
     def __init__(self, connection: PostgresConnection, *, write: bool, has_begun: bool = False) -> None:

@@ -100,7 +100,7 @@ class PostgresGroup:
         return self._run_in_transaction(works, _with_savepoint)
 
     def _regroup(self, works: Sequence[Work], outcomes: list[Outcome | None]) -> None:
-        """Do the work that has no outcome yet, each kind in a separate transaction that locks its sink first."""
+        """Do the work that has no outcome yet, with a separate transaction for each kind of work."""
         left = [place for place, outcome in enumerate(outcomes) if outcome is None]
         for kind in places_by_kind([works[place] for place in left]):
             places = [left[at] for at in kind]

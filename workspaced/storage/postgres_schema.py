@@ -1,4 +1,4 @@
-"""Migrate a PostgreSQL database, and keep programs that a step excludes from using it afterwards.
+"""Migrate a PostgreSQL database. A program that a migration step excludes can't use the database afterwards.
 
 Each session of a program holds a shared lock for its program as long as it is open, so a write needs no check. A step that
 excludes older programs needs exclusive locks for these programs, so it waits until their sessions end. A session that an older

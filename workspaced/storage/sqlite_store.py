@@ -149,7 +149,7 @@ class SqliteStore(Store):
             self._idle.pop().close()
 
     def _query(self, query: Callable[[ReadTransaction], T]) -> T:
-        connection = self._idle.pop()  # there is one for each thread
+        connection = self._idle.pop()  # there is a connection for each thread
         try:
             with transaction(connection, write=False) as view:
                 return query(view)

@@ -281,7 +281,7 @@ async def show_entry(request: PageRequest) -> PageView:
 
 
 async def csv(request: PageRequest) -> Response:
-    """Return the API's CSV of the entries, unchanged. With ``take`` in the query, it has only the entries of one page.
+    """Return the API's CSV of the entries, unchanged. With ``take`` in the query, the CSV has only the entries of one page.
 
     Raises:
         PageRefused: the API responds with an error.

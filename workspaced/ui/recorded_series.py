@@ -77,7 +77,7 @@ def _sample(time: str, state: Mapping[str, Any] | None) -> ChartSample:
 
 
 def chart_view(request: PageRequest, series: Sequence[Series], *segments: str, **fields: Sequence[str]) -> ChartView:
-    """Return the chart of the page at ``/ui/<segments>``. The URL names the range; ``fields`` is the rest of its query."""
+    """Return the chart of the page at ``/ui/<segments>``. The URL names the range; ``fields`` are its other parameters."""
     since, until = request.query.get("from", ""), request.query.get("to", "")
     now, wanted, wrong = now_ms(), None, ""
     try:

@@ -64,7 +64,7 @@ class TimeRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The history of a key. ``before``: the value before the first sample, if it is known, and since when it is known."""
+    """The history of a key. ``before``: the value before the first sample, and since when it is known; None: unknown."""
 
     key: str
     before: ChartSample | None

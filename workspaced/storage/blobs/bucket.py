@@ -43,7 +43,7 @@ _DENIED: Final = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedEr
 
 
 class Bucket(BlobStore):
-    """The bucket as one process uses it."""
+    """A bucket as a blob store, as one process uses it."""
 
     def __init__(self, address: BucketAddress) -> None:
         """Raises StorageUnusable: the credentials can't be read."""

@@ -147,7 +147,7 @@ NEW_ID: Final = FormField(name="id", label="Id", hint="A UUID. Empty: the servic
 def schema_fields(
     schema: Schema, first: Sequence[str], *, without: Collection[str] = (), **more: Mapping[str, Any]
 ) -> list[FormField]:
-    """Return fields for the members of a body, except its id and ``without``: first the members ``first``, the rest folded.
+    """Return fields for the members of a body, except its id and ``without``: first ``first``, then all others, folded.
 
     Kinds, labels and hints follow from the schema. ``more`` has further attributes of a `FormField`, by the member's name. The
     attribute ``value`` is also the default.
