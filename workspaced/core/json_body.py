@@ -62,7 +62,7 @@ def _has_nul(value: object) -> bool:
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Return whether objects and lists are nested deeper than ``levels``. Encoding and pages recurse into stored values."""
+    """Return whether objects and lists are nested deeper than ``levels``. Encoding recurses, so deep values are not stored."""
     if not isinstance(value, dict | list):
         return False
     inner = value.values() if isinstance(value, dict) else value

@@ -70,7 +70,7 @@ def bound(limits: Any, given: Bound) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """The kind of a field. A subclass implements ``_check``, and ``form``, or ``_form`` if the schema depends on limits."""
+    """The kind of a field. A subclass has ``_check``, and ``form`` or (if the schema depends on limits) ``_form``."""
 
     description: str = ""
     nullable: bool = True

@@ -93,7 +93,7 @@ def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: 
 
 
 def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
-    """Return one body for several events of entries, in their order. Its schema is not the schema of a single event's body."""
+    """Return one body for several events of entries, in their order. A batch has a different schema than a single event."""
     batch = {
         "id": batch_id,
         "type": "data_sink.entry.batch",

@@ -222,7 +222,7 @@ class Dispatch:
     async def _authorized_again(
         self, operation: Operation, principal: Principal | None, workspace_id: str | None
     ) -> Principal | None:
-        """Return the caller with present permissions, because they may change while a body is received (contract A4)."""
+        """Return the caller with its present permissions. Permissions may change while a body is received (contract A4)."""
         if operation.scope is None or principal is None:
             return principal
         present = await self._present(principal)

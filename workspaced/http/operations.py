@@ -211,7 +211,7 @@ Take: TypeAlias = Callable[[Call, StreamedBody, RenewedCall], AbstractAsyncConte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation of the API: its path, its checks, its handler and its description.
+    """An operation of the API (a row of the table of operations): its path, checks, handler and description.
 
     Exactly one of these is set:
     - ``read`` gets the call, and returns the response.
@@ -219,7 +219,7 @@ class Operation:
       must not block, and may run again after it was undone (`workspaced.storage.store.Store.write`).
     - ``prepare`` gets the call and the checked body on the event loop. It returns work, which runs as ``write`` does.
     - ``take`` gets the call, a streamed body, and a function to call after it has received the body. The function returns the
-      call with the present time and the present permissions of the caller; it raises a problem if the key is no longer valid or
+      call with the present time and the present permissions of the caller. It raises a problem if the key is no longer valid or
       lacks the scope. ``take`` yields work, and releases its resources after the commit.
 
     ``secret_box``: the response contains a secret, so the copy for repetitions (contract G18) is encrypted.

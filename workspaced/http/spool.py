@@ -212,7 +212,7 @@ class _Spool:
 async def spooled(
     parts: AsyncGenerator[bytes, None], room: SpoolRoom, caller: str, *, is_contended: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of ``parts``, which is read ahead to its end. Bytes not taken yet are in memory and then in ``room``.
+    """Yield the bytes of ``parts``, which is read ahead to its end. Bytes wait in memory, and above a megabyte in ``room``.
 
     Raises:
         UnavailableProblem: the caller reads so slowly that there is no room, while other responses wait (``is_contended``).

@@ -35,7 +35,7 @@ class StoredKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The data of a key for authentication. ``digests``: each secret's digest and expiry (milliseconds since 1970; or None)."""
+    """Data for authentication. ``digests``: each secret's digest and expiry (or None). Times are milliseconds since 1970."""
 
     principal: str
     scopes: frozenset[str]

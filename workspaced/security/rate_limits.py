@@ -86,7 +86,7 @@ class RateLimit:
         return self._policy.allowance(tokens, allowed=allowed)
 
     def use(self, caller: str) -> tuple[float, bool]:
-        """Use a token, if there is one; return the remaining tokens, and whether one was used. The limit must be above 0."""
+        """Use a token, if there is one; return the remaining tokens, and whether a token was used. The limit is above 0."""
         now = self._clock()
         tokens = self._tokens(caller, now)
         allowed = tokens >= 1

@@ -32,7 +32,7 @@ def find_constant(reader: ReadTransaction, name: str) -> str | None:
 
 
 def replace_constant(tx: Transaction, name: str, before: str | None, value: str) -> None:
-    """Replace the value ``before`` of a setting. None: the setting is not fixed yet.
+    """Replace the value ``before`` of a setting; ``before`` is None if the setting is not fixed yet.
 
     Raises:
         UnavailableProblem: another process replaced the value first.

@@ -96,7 +96,7 @@ class Transaction(ReadTransaction):
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """If the block raises, undo only the changes that were made inside the block."""
+        """If the context ends with an exception, undo only the changes that were made within the context."""
         self._depth += 1
         deferred = self.deferred()
         name = f"nested_{self._depth}"

@@ -184,7 +184,7 @@ class RolledBack(Exception):
 
 @contextmanager
 def transaction(connection: PostgresConnection, *, write: bool) -> Iterator[PostgresTransaction]:
-    """Run one transaction: commit it when the block ends, or roll it back when the block raises.
+    """Run one transaction: commit when the context ends normally, or roll back when it ends with an exception.
 
     Raises:
         RolledBack: the transaction may be repeated.

@@ -1,8 +1,8 @@
 """Migrate a PostgreSQL database. A program that a migration step excludes can't use the database afterwards.
 
 Each session of a program holds a shared lock for its program as long as it is open, so a write needs no check. A step that
-excludes older programs needs exclusive locks for these programs, so it waits until their sessions end. A session that an older
-program opens during the step waits for the end of the step, and then finds a schema that the program can't use.
+excludes older programs needs exclusive locks for these programs, so it waits until their sessions end. If an older program
+opens a session during the step, the session waits for the end of the step. Then the program finds a schema that it can't use.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _insert_of(statement: str, columns: int, rows: int) -> str:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[SqliteTransaction]:
-    """Run one transaction: commit it when the block ends, or roll it back when the block raises.
+    """Run one transaction: commit when the context ends normally, or roll back when it ends with an exception.
 
     A writing transaction takes the write lock at its beginning. A transaction that reads before it takes the lock can fail
     under concurrency, with any timeout (contract P1).

@@ -90,7 +90,7 @@ def _unusable(path: Path, error: sqlite3.Error) -> StorageUnusable:
 
 
 def migrate(path: Path) -> tuple[int, int]:
-    """Migrate a file, which need not exist, to the newest schema; return the numbers of its last steps before and after.
+    """Migrate a file, which need not exist, to the newest schema. Return the number of the last step before and after.
 
     Raises:
         StorageUnusable: the folder or file can't be used.

@@ -35,7 +35,7 @@ _KEEPALIVE_SECONDS: Final = 15.0
 class LiveUpdates:
     """The open streams of this process.
 
-    ``limits``: the maximum number of streams in total, for a key and for an address. The last two may be 0: no limit.
+    ``limits``: the maximum number of streams in total, for a key and for an address. 0 for a key or an address: no limit.
     """
 
     def __init__(self, rendering: Renderer, sessions: Sessions, *, limits: Limits) -> None:

@@ -84,7 +84,7 @@ class Sessions:
         return Session(principal=principal, token=token)
 
     async def find(self, token: str) -> Session | None:
-        """Return the session of this token, with the present permissions of its key. None: the session or the key has ended."""
+        """Return the session of this token, with the present permissions of its key; None if the session or the key has ended."""
         values = {"token": _digest(token), "now": self._now()}
         stored = await self._store.read_brief(lambda reader: reader.one(_SQL["find"], values))
         if stored is None:

@@ -1,4 +1,4 @@
-"""A client for requests to URLs that users set. It checks each URL, follows no redirect, and limits the time and the body.
+"""A client for requests to URLs that users set. It checks each URL, follows no redirect, and limits time and body size.
 
 The name is resolved once, and the connection uses exactly the address that was checked.
 """
