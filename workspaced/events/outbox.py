@@ -28,7 +28,7 @@ from workspaced.storage.statements import load_statements
 _SQL = load_statements("workspaced.events", "queries.sql")
 
 _AT_ONCE = 200
-"""The largest number of deliveries that are created in the transaction of a change. `fan_out` creates larger numbers."""
+"""The maximum number of deliveries created in the transaction of a change. If a change has more, `fan_out` creates them."""
 
 
 class _Subscriber(NamedTuple):

@@ -102,7 +102,7 @@ class Dispatch:
         limits = settings.limits
         room = SpoolRoom(settings.data, most=limits.spool_bytes)
         self._long_responses = LongResponses(room, per_caller=limits.streams_per_key)
-        # A client that pushes values one by one sends the same path each time.
+        # Cached, because a client that pushes values one by one sends the same path each time.
         self._cached_target = lru_cache(maxsize=_CACHED_PATHS)(self._find_target)
 
     def configure(self, settings: WorkspacedSettings) -> None:

@@ -24,7 +24,7 @@ from workspaced.server.listeners import url_of
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import migrations
 
-# By default Python looks for reference cycles after 700 new objects, which is every few requests; almost no cycles are found.
+# By default Python searches for reference cycles after 700 new objects, so every few requests. It would find almost no cycles.
 _COLLECTED_OBJECTS = 20_000
 
 

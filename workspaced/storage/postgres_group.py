@@ -26,7 +26,7 @@ _RETRIES = 3
 _PAUSE_SECONDS = 0.02
 # After a group was repeated, this many groups use savepoints. The cause of the repetition probably still exists.
 _CAREFUL_GROUPS = 20
-# Shorter than the `deadlock_timeout` of PostgreSQL, which is 1 s by default.
+# This time is shorter than the `deadlock_timeout` of PostgreSQL, which is 1 s by default.
 _SHARED_WAIT = "SET LOCAL lock_timeout = '20ms'"
 # A frozen process keeps its locks while its machine still acknowledges TCP packets, so its session is ended. If the process was
 # only slow, it repeats the work in a new session.
@@ -163,7 +163,7 @@ class PostgresGroup:
         try:
             ended = self.connection().execute(_END_STALLED).fetchone()
         except (psycopg.Error, UnavailableProblem):
-            return False  # the error that led here is reported
+            return False  # the caller reports the original error
         return ended is not None and ended[0] > 0
 
     def connection(self) -> PostgresConnection:

@@ -53,7 +53,7 @@ def _open(path: Path, stack: ExitStack, busy_seconds: float) -> sqlite3.Connecti
         fcntl.flock(lock, fcntl.LOCK_EX)
         use = stack.enter_context(use_path.open("ab"))
         fcntl.flock(use, fcntl.LOCK_SH)
-        make_private_file(path)  # before SQLite opens it, because SQLite gives the mode of the database to its log
+        make_private_file(path)  # before SQLite opens it, because SQLite's log gets the mode of the database file
         connection = stack.enter_context(closing(connect(path, busy_seconds=busy_seconds)))
         connection.execute("PRAGMA journal_mode = WAL")
         if missing := _missing_steps(connection, path):

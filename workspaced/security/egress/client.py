@@ -54,7 +54,7 @@ async def system_resolver(host: str, port: int) -> Sequence[Address]:
 def _set_result(
     found: asyncio.Future[Sequence[Address]], addresses: Sequence[Address], failure: Exception | None
 ) -> None:
-    if found.done():  # cancelled
+    if found.done():  # the caller was cancelled
         return
     if failure is None:
         found.set_result(addresses)
