@@ -42,8 +42,8 @@ _LISTEN_AGAIN_SECONDS = 1.0
 _MEASURE_SECONDS = 10.0
 _LISTEN_CHECK_SECONDS = 5.0
 _FAILED_SECONDS = 1.0
-"""After a failed attempt to connect, no new attempt is made for this time. Meanwhile, all work fails at once with the problem
-of that attempt."""
+"""After a failed attempt to connect, no new attempt is made for this time. Meanwhile, work that needs a new connection fails at
+once with the same problem."""
 _NOTIFY_SECONDS = 0.05
 
 
