@@ -4,5 +4,5 @@ from importlib.metadata import PackageNotFoundError, version
 
 try:
     __version__ = version("ingestd")
-except PackageNotFoundError:  # the distribution that has only the service
+except PackageNotFoundError:  # this distribution has only the service
     __version__ = version("workspaced")

@@ -86,7 +86,7 @@ class Application:
         jitter: Callable[[], float] = random.random,
         resolve: Resolver = system_resolver,
     ) -> None:
-        """Tests replace ``clock``, ``jitter`` and ``resolve``, so that they need not wait."""
+        """``clock``, ``jitter`` and ``resolve`` are replaced only by tests, so that the tests need not wait."""
         self.end: Callable[[], None] = lambda: None
         """The server's callback: called when the started service can never serve requests. `unusable` then has the reason."""
         self.unusable: StorageUnusable | None = None
@@ -268,13 +268,13 @@ class Application:
         await self._web(scope, receive, send)
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request to the pages or to the API, by the first segment of its path as sent."""
+        """Forward a request to the pages if the first segment of its raw path is ``ui``; else to the API."""
         is_page = raw_path_of(scope).removeprefix(b"/").partition(b"/")[0] == b"ui"
         await (self._pages if is_page else self._dispatch)(scope, receive, send)
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
-        """Run the service during the block.
+        """Run the service until the context ends.
 
         Raises:
             StorageUnusable: the database or the data folder can't be used.
@@ -310,14 +310,14 @@ class Application:
             await self._file_threads.stop()
 
     def _note_unusable(self, starting: asyncio.Task[None]) -> None:
-        """End the service if a retry of its first step failed permanently."""
+        """End the service if its preparation (`_prepare`) failed permanently in a retry."""
         error = None if starting.cancelled() else starting.exception()
         if isinstance(error, StorageUnusable):
             self.unusable = error
             self.end()
 
     async def _prepare(self) -> None:
-        """Perform the first step: check the stores, apply the constants of the data, and encrypt plain-text secrets."""
+        """Prepare the service: check the stores, apply the constants of the data, and encrypt plain-text secrets."""
         await self._store.require_room()
         await self._blobs.identity.check()
         await self._apply_constants()
@@ -340,7 +340,7 @@ class Application:
         self._dispatch.configure(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     def drain(self) -> None:
-        """Prepare the stop. /readyz returns 503, other requests are still served, and workers start no new work."""
+        """Prepare for the stop: /readyz returns 503, workers start no new work, and all other requests are still served."""
         self._draining = True
         self._deliveries.stop()
         self._conversions.stop()
@@ -370,7 +370,7 @@ class Application:
         await self.check()
 
     async def check(self) -> None:
-        """Check that the service has started, can read and write, and uses the store of bytes that the database names.
+        """Check that the service has started, can read and write, and uses the blob store that the database names.
 
         Raises:
             UnavailableProblem: a check fails.

@@ -138,7 +138,7 @@ def in_transaction(address: Address, work: Callable[[Transaction], T]) -> T:
 
 
 def restored(address: Address, group: str, restore: Callable[[Transaction, int], object]) -> None:
-    """Restore a deleted resource. ``restore`` gets the transaction and the time. ``group``: the verb that lists such resources.
+    """Restore a deleted resource. ``restore`` gets the transaction and the time. ``group``: the command group with `list`.
 
     Raises:
         Failure: the resource is not deleted or can't be restored, or the database can't be used.

@@ -84,7 +84,7 @@ def serve(
     """Serve until SIGTERM or Ctrl-C. Prints the URL when it accepts requests."""
     configure_logs(level="debug" if dev else "info")
     if tls_certificate is not None:
-        defer_hangups()  # a renewal during the start must not end the service
+        defer_hangups()  # a SIGHUP during the start (a renewed certificate) must not end the service
     try:
         settings = settings_from(os.environ, data=data, database=database, blobs=blobs, dev=dev)
         certificate = _certificate(tls_certificate, tls_key)

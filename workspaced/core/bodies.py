@@ -34,7 +34,7 @@ class Body(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, frozen=True)
 
     is_update: ClassVar[bool] = False
-    """Whether members without a default may be absent. Even then they can't be null."""
+    """Whether members without a default may be absent. They can never be null."""
     unused: ClassVar[frozenset[str]] = frozenset()
     """Names of members that have no effect, but are not reported as ignored."""
 
@@ -62,7 +62,7 @@ class Body(BaseModel):
         return made
 
     def given(self) -> dict[str, Any]:
-        """Return the fields that the request has. A field that is null there has its default."""
+        """Return the fields that the request has. A field that is null in the request has its default value."""
         given = self.model_fields_set
         return {name: value for name, value in vars(self).items() if name in given}
 

@@ -37,8 +37,8 @@ class Clock:
 class SharedClock(Clock):
     """A clock that several hosts share, such as the clock of a database.
 
-    It is stored as its difference to this machine's steady clock. So a wrong clock of one host does not affect the times that
-    other hosts read. Before the first measurement, it returns the time of the machine's clock.
+    Its time is stored as a difference to this machine's steady clock. So a wrong clock of one host does not affect the times
+    that other hosts read. Before the first measurement, `now` returns the time of the machine's clock.
     """
 
     def __init__(self) -> None:

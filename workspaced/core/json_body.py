@@ -38,7 +38,7 @@ def decode(body: bytes) -> object:
     """Return the value of a body; numbers keep their digits.
 
     Raises:
-        Invalid: it is empty, not JSON, not UTF-8, too deeply nested, or has a lone surrogate, U+0000 or a number out of range.
+        Invalid: the body is empty, not JSON or UTF-8, too deeply nested, or has a lone surrogate, U+0000 or too large a number.
     """
     text = without_bom(body)
     if not text:
@@ -62,7 +62,7 @@ def _has_nul(value: object) -> bool:
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Whether objects and lists are nested deeper than ``levels``. Check values that are stored: encoding and pages recurse."""
+    """Return whether objects and lists are nested deeper than ``levels``. Encoding recurses, so deep values are not stored."""
     if not isinstance(value, dict | list):
         return False
     inner = value.values() if isinstance(value, dict) else value

@@ -70,7 +70,7 @@ def bound(limits: Any, given: Bound) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """The kind of a field. A subclass implements ``_check``, and has the schema in ``form``, or in ``_form`` by the limits."""
+    """The kind of a field. A subclass has ``_check``, and ``form`` or (if the schema depends on limits) ``_form``."""
 
     description: str = ""
     nullable: bool = True
@@ -80,7 +80,7 @@ class Member:
     form: ClassVar[Schema] = {}
 
     def read(self, value: Any, info: Info) -> Any:
-        """Return the checked value; UNSET stays. Raises PydanticCustomError: the value is invalid, or is such an error."""
+        """Return the checked value; UNSET stays. Raises PydanticCustomError: the value is invalid, or is itself this error."""
         if isinstance(value, PydanticCustomError):
             raise value
         return value if value is UNSET else self._check(value, info)

@@ -32,7 +32,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
-    """One mistake in a request. ``pointer`` is a JSON Pointer into the body; empty: the body as a whole."""
+    """One mistake in a request. ``pointer`` is a JSON Pointer into the body; if empty, it means the whole body."""
 
     pointer: str
     code: str

@@ -64,7 +64,7 @@ EVENT_TYPES: Final[Mapping[str, DomainEventType]] = {kind.name: kind for kind in
 
 
 def is_well_formed(pattern: str) -> bool:
-    """Return whether a subscription may have this pattern. It need not match any event type."""
+    """Return whether a subscription may have this pattern. A pattern need not match any event type."""
     return len(pattern) <= PATTERN_LENGTH and _WELL_FORMED.fullmatch(pattern) is not None
 
 

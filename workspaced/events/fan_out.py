@@ -48,7 +48,7 @@ class WaitingEvents(NamedTuple):
 
 
 def take_numbers(tx: Transaction, count: int) -> int:
-    """Take ``count`` numbers, which events and deliveries share. Return the number before the first."""
+    """Take ``count`` numbers of the sequence that events and deliveries share. Return the number before the first of them."""
     return int(tx.existing(_SQL["take_numbers"], {"count": count})[0]) - count
 
 

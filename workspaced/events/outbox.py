@@ -28,11 +28,11 @@ from workspaced.storage.statements import load_statements
 _SQL = load_statements("workspaced.events", "queries.sql")
 
 _AT_ONCE = 200
-"""The largest number of deliveries that are created in the transaction of a change. For more, `fan_out` creates them."""
+"""The maximum number of deliveries created in the transaction of a change. If a change has more, `fan_out` creates them."""
 
 
 class _Subscriber(NamedTuple):
-    """An enabled webhook. ``types``: the types that it subscribes to and its owner may read. ``ignored``: ids of clients."""
+    """An enabled webhook. ``types``: subscribed event types that its owner may read. ``ignored``: ids of clients."""
 
     number: int
     types: frozenset[str]
@@ -61,7 +61,7 @@ def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: DomainEven
 
 
 def emit_each(tx: Transaction, workspace_id: str, changes: Sequence[tuple[Origin, DomainEvent]]) -> None:
-    """Queue events, in their order, for every webhook that subscribes to them, if its owner may read them now.
+    """Queue events, in their order, for every webhook that subscribes to them, if the webhook's owner may read them now.
 
     Events of different origins are of different resources. The sequence numbers of a workspace follow the order of the commits.
     Without a subscriber, nothing is written.
@@ -101,7 +101,7 @@ def emit_to(tx: Transaction, origin: Origin, webhook: int, event: DomainEvent) -
 def _store(tx: Transaction, workspace_id: str, changes: Sequence[tuple[Origin, DomainEvent]]) -> list[QueuedEvent]:
     """Store events with consecutive numbers, and return them.
 
-    The sequence numbers are taken first, which locks the workspace's row. Both kinds of numbers thereby have the same order.
+    The sequence numbers are taken first, and lock the workspace's row. So event and sequence numbers have the same order.
     """
     sequence = _take_sequence(tx, workspace_id, len(changes)) if workspace_id else -len(changes)
     number = take_numbers(tx, len(changes))
@@ -147,7 +147,7 @@ def _may_read(principals: Sequence[Principal], name: str, workspace_id: str) -> 
 
 
 def _principals(reader: ReadTransaction, owner: str, now: int) -> Sequence[Principal]:
-    """Return a principal for each valid key of the owner. A webhook receives the events that any of these may read."""
+    """Return a principal for each valid key of the owner. A webhook receives events that any of these principals may read."""
     keys = reader.all(_SQL["scopes_of_live_keys"], {"principal": owner, "now": now})
     grants = {guest: live_grants(reader, owner, guest=bool(guest)) for guest in {row[1] for row in keys}}
     return [

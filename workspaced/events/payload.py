@@ -29,7 +29,7 @@ class Origin(Protocol):
 
     @property
     def client_id(self) -> str | None:
-        """The id of the client instance, by which it can recognise events of its own changes (contract A8)."""
+        """The id of the client instance, by which the client can recognise events of its own changes (contract A8)."""
 
     @property
     def now(self) -> int:
@@ -73,7 +73,7 @@ class _Body(msgspec.Struct, rename="camel"):
 
 
 def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: str, sequence: int) -> bytes:
-    """Return the body of an event; above `BODY_BYTES`, its object has identifying members only."""
+    """Return the body of an event. If it would exceed `BODY_BYTES`, ``data.object`` has only identifying members."""
     body = _Body(
         id=event_id,
         type=event.type,
@@ -93,7 +93,7 @@ def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: 
 
 
 def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
-    """Return one body for several events of entries, in their order. The body differs from the body of a single event."""
+    """Return one body for several events of entries, in their order. A batch has a different schema than a single event."""
     batch = {
         "id": batch_id,
         "type": "data_sink.entry.batch",
@@ -106,7 +106,7 @@ def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
 def with_previous(body: bytes, old: bytes, *, event_id: str) -> bytes:
     """Return ``body`` with the id ``event_id``, and with the ``previous`` values of an earlier body that was not sent.
 
-    The receiver thereby gets the difference from the last event that it received.
+    So the receiver gets the difference from the last event that it received.
     """
     value = cast("dict[str, Any]", decode(body))  # keeps the digits of numbers
     earlier = cast("dict[str, Any]", decode(old))

@@ -37,7 +37,7 @@ INSERT INTO event_fan_out (number, webhook, types, first_event, last_event) VALU
 SELECT 1 FROM event_fan_out LIMIT 1
 
 -- name: queue_for_fan_out
--- Locks the creation of deliveries. No row: another process creates them. SQLite has one writer and needs no lock.
+-- Locks the creation of deliveries. No row: another process creates deliveries. SQLite has one writer and needs no lock.
 SELECT 1
 
 -- name: first_fan_out

@@ -121,7 +121,7 @@ class StreamedBody:
     """A body of any length, decompressed while it arrives. ``content_type`` is the value of the header, or empty."""
 
     def __init__(self, receive: Receive, headers: RequestHeaders, *, limit: int) -> None:
-        """Read nothing yet.
+        """Check the headers. Nothing is read yet.
 
         Raises:
             TooLargeProblem: Content-Length is more than ``limit`` bytes.

@@ -14,7 +14,7 @@ from workspaced.core.json_schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the path or of the query, by its public name.
+    """A parameter of the path or of the query, with its public name.
 
     ``absent``: the code and the cause of the 404 if the path names no resource.
     """
@@ -38,7 +38,7 @@ class RequestBody:
 
 
 class Link(NamedTuple):
-    """An operation that a response leads to, and its parameters as runtime expressions of OpenAPI."""
+    """An OpenAPI link: an operation that can follow a response, and its parameters as runtime expressions."""
 
     operation: str
     parameters: Mapping[str, str]
@@ -68,7 +68,7 @@ class Success:
 
 
 DONE: Final = Success()
-"""The response without a body."""
+"""The successful response with status 200 and without a body."""
 
 
 def listed(record: type, *headers: str, counted: bool = True) -> Success:

@@ -1,9 +1,9 @@
 """The handling of one request, with checks in a fixed order (contract G12).
 
 route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 409 of the writer
-fence, 404, 412, 409 and 422. One class, and not a stack of middleware, has all checks, so that their order is visible. FastAPI
-and Starlette's routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD,
-405 and trailing slashes differently (contract G12, G16, G24).
+fence, 404, 412, 409 and 422. One class, and not a stack of middleware, has all checks, so that their order is visible. The
+routing of FastAPI and Starlette is not used. It decodes paths before it routes, parses bodies before it authorizes, and treats
+HEAD, 405 and trailing slashes differently (contract G12, G16, G24).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Dispatch:
         limits = settings.limits
         room = SpoolRoom(settings.data, most=limits.spool_bytes)
         self._long_responses = LongResponses(room, per_caller=limits.streams_per_key)
-        # A client that pushes values one by one sends the same path each time.
+        # Cached, because a client that pushes values one by one sends the same path each time.
         self._cached_target = lru_cache(maxsize=_CACHED_PATHS)(self._find_target)
 
     def configure(self, settings: WorkspacedSettings) -> None:
@@ -114,7 +114,7 @@ class Dispatch:
         """Check that `configure` was called.
 
         Raises:
-            UnavailableProblem: it was not called yet.
+            UnavailableProblem: `configure` was not called yet.
         """
         if not self._is_configured:
             raise UnavailableProblem("starting", "The service waits for its database or its files.", retry_seconds=5)
@@ -203,7 +203,7 @@ class Dispatch:
     async def _authorized(
         self, operation: Operation, workspace: Segment, headers: RequestHeaders, scope: Scope, address: str
     ) -> tuple[Principal | None, str | None]:
-        """Return the caller, and the workspace's id in lower case if the path has one. Anyone may read a public workspace."""
+        """Return the caller, and the workspace's id in the path (if any) in lower case. Anyone may read a public workspace."""
         if operation.scope is None:
             return None, None
         self.require_configured()
@@ -222,7 +222,7 @@ class Dispatch:
     async def _authorized_again(
         self, operation: Operation, principal: Principal | None, workspace_id: str | None
     ) -> Principal | None:
-        """Return the caller with its present permissions. Receiving a body may take hours (contract A4)."""
+        """Return the caller with its present permissions. Permissions may change while a body is received (contract A4)."""
         if operation.scope is None or principal is None:
             return principal
         present = await self._present(principal)
@@ -240,8 +240,8 @@ class Dispatch:
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
         """Return the caller, and take a token from the caller's rate limit (contract G20).
 
-        Without a key, the limit of the caller's address applies. An internal request may be exempt from the rate limit. Its
-        caller was verified before the page received its form, so the key is verified again.
+        Without a key, the limit of the caller's address applies. An internal request may be exempt from the rate limit. The
+        page verified the caller before it received the form, so the caller's key is verified again.
         """
         internal = internal_caller_of(scope)
         if internal and not internal.counted:
@@ -279,7 +279,7 @@ class Dispatch:
     ) -> Response:
         """Perform a write with a streamed body.
 
-        A refusal before the end of the body is not stored, because it is not known yet whether a repetition has the same body.
+        A refusal before the end of the body is not stored: without the whole body, a repetition can't be recognised.
         """
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
         with self._in_flight.claim(slot and slot.digest):
@@ -304,7 +304,7 @@ class Dispatch:
             keep_ms = int(self._settings.idempotency_hours * 3_600_000)
             work = make_idempotent(work, slot, now=call.now, keep_ms=keep_ms, refused=refused)
         if writer is not None:
-            # This wraps the stored responses: the refusal of a late request is not replayed to the request that replaces it.
+            # The fence is checked before stored responses are looked up, so the refusal of a late request is never replayed.
             work = make_fenced(work, writer, call, refused=refused)
         response = await self._store.write(work.act, weight=work.weight)
         if response.written:

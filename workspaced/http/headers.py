@@ -13,7 +13,7 @@ from workspaced.security.trusted_proxies import Proxies
 
 
 class RequestHeaders:
-    """The headers of a request in a dictionary: about ten are looked up for each request, and most are absent.
+    """The headers of a request in a dictionary, because about ten names are looked up for each request.
 
     Several lines of one header are joined in their order (`ingestd.process.request_headers`).
     """

@@ -1,6 +1,6 @@
 """Idempotency-Key on POST (contract G18): the response is stored in the transaction that does the work.
 
-Responses are stored from the validation of the body on. Earlier refusals (401, 413, 415) are decided again for each request.
+The responses of the body's validation and of all later steps are stored. Earlier refusals (401, 413, 415) are decided again.
 A 403 is not stored, because permissions change; a 5xx is not stored, because it changed nothing.
 """
 
@@ -28,7 +28,7 @@ _FORM = re.compile(r'(?:"([\x20-\x21\x23-\x7e]{1,255})"|([\x21\x23-\x7e][\x20-\x
 
 
 class IdempotencySlot(msgspec.Struct, frozen=True, kw_only=True):
-    """The key of a stored response, and the digest that identifies the request's content."""
+    """``digest`` is the key of the stored response. ``fingerprint`` identifies the content of the request."""
 
     digest: bytes
     fingerprint: bytes
@@ -147,7 +147,7 @@ class _BatchableIdempotentWork(_IdempotentWork, BatchableWork[Response]):
 
     @property
     def kind(self) -> Hashable:
-        """Return the kind of the work itself."""
+        """Return the kind of ``batchable``, marked as work with an Idempotency-Key."""
         return _BatchableIdempotentWork, self.batchable.kind
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
@@ -192,16 +192,16 @@ class InFlight:
         self._keys: set[Hashable] = set()
 
     def claim(self, key: Hashable | None) -> AbstractContextManager[None]:
-        """Hold the key, if any, during the block.
+        """Hold the key, if any, until the context ends.
 
         Raises:
-            ConflictProblem: an earlier request with the same key has no response yet; raised on entering the block.
+            ConflictProblem: an earlier request with the same key has no response yet; raised when the context is entered.
         """
         return _NO_KEY if key is None else _HeldKey(self._keys, key, self._refusal)
 
 
 class _HeldKey(AbstractContextManager[None]):
-    """The claim of one request. A class takes half the time of a generator."""
+    """The claim of one request. This is a class, because a generator function takes twice as long."""
 
     __slots__ = ("_key", "_keys", "_refusal")
 

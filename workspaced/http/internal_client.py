@@ -34,7 +34,7 @@ def internal_caller_of(scope: Scope) -> InternalCaller | None:
 
 
 class InternalClient:
-    """The API for one request to a page, with the address and the request id of that request."""
+    """The client of the API for one request to a page. It passes on the client's address and the request id of the page."""
 
     def __init__(
         self, respond: Callable[[Scope, Receive], Awaitable[Response]], outer: Scope, principal: Principal

@@ -20,7 +20,7 @@ class LongResponses:
     """The long responses that this process is sending."""
 
     def __init__(self, room: SpoolRoom, *, per_caller: int) -> None:
-        """Allow ``per_caller`` responses of a caller at once; 0: no limit."""
+        """Each caller may have ``per_caller`` long responses at once; 0 means no limit."""
         self._room = room
         self._per_caller = per_caller
         self._under_way: Counter[str] = Counter()

@@ -49,7 +49,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def authorship(self) -> dict[str, str | int]:
-        """Return the parameters of statements that say who changed a row, and when."""
+        """Return the SQL parameters that record who changed a row, and when."""
         return {"actor": self.actor, "now": self.now}
 
     @property
@@ -113,7 +113,7 @@ class Call(Author, frozen=True, kw_only=True, eq=False):
 
     @property
     def caller(self) -> str:
-        """Return the name under which per-caller limits count: the key's id, or the address of a caller without a key."""
+        """Return the name of the caller for per-caller limits: the key's id, or the address of a caller without a key."""
         return self.principal.key_id if self.principal else f"address {self.address}"
 
     @property
@@ -122,7 +122,7 @@ class Call(Author, frozen=True, kw_only=True, eq=False):
         return self.names["workspace"]
 
     def require(self, scope: str, *, to: str) -> None:
-        """Check that the key has a permission on the path's workspace that the content of the request needs (contract A5).
+        """Check that the key has a permission that the request's content needs on the path's workspace (contract A5).
 
         ``to`` completes the sentence "To …, the API key needs …".
 
@@ -189,7 +189,7 @@ class SecretCipher(Protocol):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a write that runs in the transaction and must not block. ``weight`` is its approximate number of rows.
+    """The part of a write that runs in the transaction and must not block. ``weight``: about how many rows the part touches.
 
     ``ignored`` names unknown members of the body (contract G5). ``secret_box``: see `Operation`. ``digest`` is the digest of a
     streamed body; a repetition of the request has the same digest.
@@ -211,15 +211,15 @@ Take: TypeAlias = Callable[[Call, StreamedBody, RenewedCall], AbstractAsyncConte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One row of the table of operations.
+    """An operation of the API (a row of the table of operations): its path, checks, handler and description.
 
     Exactly one of these is set:
     - ``read`` gets the call, and returns the response.
     - ``write`` gets a transaction, the call, and the checked body if ``body`` names its class. It runs on the writer's thread,
       must not block, and may run again after it was undone (`workspaced.storage.store.Store.write`).
     - ``prepare`` gets the call and the checked body on the event loop. It returns work, which runs as ``write`` does.
-    - ``take`` gets the call, a streamed body, and a function that it calls after it received the body. The function returns the
-      call with the present time and the present permissions of the caller; it raises a problem if the key is no longer valid or
+    - ``take`` gets the call, a streamed body, and a function to call after it has received the body. The function returns the
+      call with the present time and the present permissions of the caller. It raises a problem if the key is no longer valid or
       lacks the scope. ``take`` yields work, and releases its resources after the commit.
 
     ``secret_box``: the response contains a secret, so the copy for repetitions (contract G18) is encrypted.
@@ -229,9 +229,9 @@ class Operation:
     (contract A8). ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no
     body is read.
 
-    The last fields, and the docstring of the handler, are for the API description. ``body`` is also used for the validation.
-    ``etag``: If-None-Match on a read, If-Match on a write. ``headers`` are further optional request headers, by their names in
-    `workspaced.http.openapi.shared`. ``partial`` is the response with status 206.
+    The fields from ``success`` on, and the docstring of the handler, are for the API description. ``body`` is also used for
+    the validation. ``etag``: a read accepts If-None-Match, a write If-Match. ``headers`` are further optional request headers,
+    by their names in `workspaced.http.openapi.shared`. ``partial`` is the response with status 206.
     """
 
     name: str
@@ -295,7 +295,7 @@ class PathHeaders:
 
 
 def not_modified(if_none_match: str | None, version: int | str) -> bool:
-    """Return whether the caller already has this version. Weak entity tags compare equal (If-None-Match)."""
+    """Return whether the caller already has this version. A weak entity tag is equal to its strong form."""
     return if_none_match is not None and _matches(if_none_match, version, weak=True)
 
 

@@ -113,7 +113,7 @@ class Page:
 
 
 def read_page(query: Mapping[str, str], *, longest: int, sortable: frozenset[str], walk: int = 0) -> Page:
-    """Return the page that the query requests. ``walk``: if not 0, ``skip`` is at most this, and cursors are supported.
+    """Return the page that the query requests. ``walk``: the maximum of ``skip``; 0: no maximum, and no cursors.
 
     Raises:
         Invalid: a value is out of range; values are not clamped, because clamping would silently skip rows.

@@ -36,7 +36,7 @@ def _split(raw_path: bytes) -> tuple[Segment, ...]:
     return tuple(_decode(part) for part in raw_path.split(b"/")[1:])
 
 
-# A client that pushes values one by one sends the same path each time.
+# Cached, because a client that pushes values one by one sends the same path each time.
 _cached_split = lru_cache(maxsize=1_024)(_split)
 
 

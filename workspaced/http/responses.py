@@ -105,7 +105,7 @@ async def _send(response: Response, more: Headers, scope: Scope, receive: Receiv
 
 
 def problem_response(problem: Problem, *, instance: str, request_id: str, document_form: bool) -> Response:
-    """Return the response for a problem; its body always has ``error``, the only member that the interface document defines.
+    """Return the response for a problem. The body always has ``error``, the only member that the interface document defines.
 
     ``document_form``: the interface document shows a 400 of this operation as exactly ``{"error":"Invalid request"}``, and the
     caller did not accept application/problem+json.

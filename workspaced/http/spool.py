@@ -183,7 +183,7 @@ class _Spool:
                 await self._filled.wait()
 
     def close(self) -> None:
-        """Release all spool space. Call it after both tasks have ended."""
+        """Release all spool space. Call this method after both tasks have ended."""
         for item in self._items:
             if isinstance(item, _Segment):
                 self._close(item)
@@ -212,7 +212,7 @@ class _Spool:
 async def spooled(
     parts: AsyncGenerator[bytes, None], room: SpoolRoom, caller: str, *, is_contended: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of ``parts``, which is read ahead to its end. Bytes that the caller has not taken are in ``room``.
+    """Yield the bytes of ``parts``, which is read ahead to its end. Bytes wait in memory, and above a megabyte in ``room``.
 
     Raises:
         UnavailableProblem: the caller reads so slowly that there is no room, while other responses wait (``is_contended``).

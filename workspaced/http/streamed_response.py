@@ -17,7 +17,7 @@ _WHOLE_RECORDS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """The content of a response: its headers, its approximate number of records, its parts, and whether it is unchanged."""
+    """The content of a response: headers, approximate number of records, and parts. ``unchanged``: the response is a 304."""
 
     headers: Headers
     records: int

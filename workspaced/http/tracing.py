@@ -45,7 +45,7 @@ def record_refusal(scope: Scope, problem: Problem) -> None:
 
 
 def record_operation(scope: Scope, name: str) -> None:
-    """Record the operation that the request is counted under."""
+    """Record the name of the operation under which the metrics count the request."""
     scope["state"]["operation"] = name
 
 

@@ -58,7 +58,7 @@ class _FencedWork:
     refused: Callable[[Problem], Response]
 
     def __call__(self, tx: Transaction, /) -> Response:
-        """Do the work, unless it is late.
+        """Do the work, unless the request is late.
 
         Raises:
             WriterFencedProblem: a newer request of the writer was accepted.
@@ -69,13 +69,13 @@ class _FencedWork:
             with tx.nested():
                 return self.act(tx)
         except Problem as problem:
-            # A refusal is an outcome: requests that were sent earlier must not take effect after it.
+            # A refusal is an outcome: requests that were sent earlier must not take effect after the refusal.
             if problem.status >= 500:
                 raise
             return self.refused(problem)
 
     def raise_writer(self, tx: Transaction) -> bool:
-        """Raise the stored epoch and attempt to those of this request; return whether they were older.
+        """Raise the stored epoch and attempt to those of this request; return whether the stored values were older.
 
         Raises:
             WriterFencedProblem: a newer request of the writer was accepted.
@@ -93,11 +93,11 @@ class _BatchableFencedWork(_FencedWork, BatchableWork[Response]):
 
     @property
     def kind(self) -> Hashable:
-        """Return the kind of the work itself, and its writer."""
+        """Return the kind of ``act``, and its writer and workspace."""
         return _BatchableFencedWork, self.workspace, self.writer, self.act.kind
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
-        """Do the work of all pieces, unless they are late.
+        """Do the work of all pieces, unless their requests are late.
 
         Raises:
             Problem: a newer request of the writer was accepted, or the work of at least one request failed.

@@ -64,12 +64,12 @@ class AuditPosition(NamedTuple):
 
 
 _START: Final = AuditPosition(at=-1, number=0)
-"""The start of the log, in both orders. No row has this time, so it excludes no row."""
+"""The start of the log, in both orders. No row has this time, so a page after this position excludes no row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """Which rows to return.
+    """The filters, the order and the page of a request for audit rows.
 
     ``workspace_id`` None: rows of all workspaces. ``action`` empty: all actions; ``group.*``: all actions of the group.
     ``since`` (inclusive) and ``until`` (exclusive) are milliseconds since 1970.

@@ -9,7 +9,7 @@ INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, ac
                        changed, counts, origin) VALUES
 
 -- name: count
--- Examines at most :walk rows. Returns how many it examined, and how many of these have the action.
+-- Examines at most :walk rows. Returns the number of examined rows, and the number of examined rows with the action.
 SELECT count(*), count(*) FILTER (WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix)
 FROM (SELECT action FROM audit_row WHERE at >= :from AND at < :to LIMIT :walk) AS walked
 

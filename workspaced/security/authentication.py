@@ -93,7 +93,7 @@ class Authentication:
             raise UnauthenticatedProblem from None
 
     async def verify_again(self, key_id: str, sha256: bytes) -> Principal | None:
-        """Return the present principal of a key that was valid before; None if it is no longer valid.
+        """Return the present principal of a key that was valid before; None if the key is no longer valid.
 
         Sessions and links are checked with this method, so they end when their key ends. ``sha256`` is the digest of the key.
         """
@@ -162,7 +162,7 @@ class Authentication:
         return principal
 
     async def _note_failure(self, refused: _AuthenticationRefused, *, address: str, request_id: str, now: int) -> None:
-        """Log each failure. Any caller can cause failures, so the audit log gets at most one per minute and address."""
+        """Log each failure. Any caller can cause failures, so the audit log gets at most one row per minute and address."""
         structlog.get_logger().info(
             "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
         )

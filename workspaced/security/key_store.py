@@ -35,7 +35,7 @@ class StoredKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The data of a key for authentication. ``digests``: each with its expiry, or None. Times are milliseconds since 1970."""
+    """Data for authentication. ``digests``: each secret's digest and expiry (or None). Times are milliseconds since 1970."""
 
     principal: str
     scopes: frozenset[str]
@@ -82,7 +82,7 @@ def create_key(
 
 
 def grant(tx: Transaction, *, principal: str, workspace_id: str, role: str, now: int) -> None:
-    """Grant a role. An existing grant is not changed."""
+    """Grant a role on a workspace. An existing grant is not changed."""
     tx.run(_SQL["insert_grant"], {"principal": principal, "workspace_id": workspace_id, "role": role, "now": now})
 
 
@@ -125,7 +125,7 @@ def keys_named(reader: ReadTransaction, name: str) -> list[StoredKey]:
 
 
 def revoke_key(tx: Transaction, *, key_id: str, now: int) -> None:
-    """Revoke a key, and so all its secrets."""
+    """Revoke a key with all its secrets."""
     tx.run(_SQL["revoke_key"], {"id": key_id, "now": now})
 
 
@@ -140,7 +140,7 @@ def rotate_key(tx: Transaction, *, key_id: str, now: int, overlap_ms: int) -> st
 
 
 def touch_key(tx: Transaction, *, key_id: str, now: int) -> None:
-    """Store the time of the last use."""
+    """Store the time of a key's last use."""
     tx.run(_SQL["touch_key"], {"id": key_id, "now": now})
 
 

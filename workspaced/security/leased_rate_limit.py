@@ -112,7 +112,7 @@ class LeasedRateLimit:
         return self._policy.allowance(tokens if allowed else min(tokens, 0.99), allowed=allowed)
 
     def _forget(self) -> None:
-        """Forget the callers with the oldest last request. The few tokens that are leased for them are lost."""
+        """Forget the callers with the oldest last request. The few tokens that are leased for these callers are lost."""
         oldest = list(self._leased)[: REMEMBERED // 2]
         for caller in oldest:
             del self._leased[caller]

@@ -41,7 +41,7 @@ class Limit(Protocol):
         """Use a token, if there is one; return the allowance. Raises UnavailableProblem: the database can't be reached."""
 
     def look(self, caller: str) -> Allowance:
-        """Return the allowance without using a token. The result considers only what this process knows."""
+        """Return the allowance without using a token. The result may ignore tokens that other hosts have used."""
 
 
 class Policy:
@@ -55,7 +55,7 @@ class Policy:
         self._header = ("RateLimit-Policy", f'"{name}";q={per_minute};w=60')
 
     def allowance(self, tokens: float, *, allowed: bool) -> Allowance:
-        """Return the allowance. ``t`` in its header: the time until the bucket is full; without a token, until the next."""
+        """Return the allowance. ``t`` in its header: seconds until the bucket is full or, if it is empty, has a token again."""
         missing = (1 - tokens) if tokens < 1 else self.burst - tokens
         seconds = math.ceil(missing / self.per_second)
         rate = ("RateLimit", f'"{self.name}";r={int(tokens)};t={seconds}')
@@ -71,7 +71,7 @@ class RateLimit:
         self._per_second = policy.per_second
         self._burst = float(policy.burst)
         self._clock = clock
-        # By caller: tokens, and the time at which they were counted. The bucket that was used last is at the end.
+        # The tokens of each caller, and the time at which they were counted. The bucket that was used last is at the end.
         self._buckets: dict[str, tuple[float, float]] = {}
 
     async def admit(self, caller: str) -> Allowance:
@@ -86,7 +86,7 @@ class RateLimit:
         return self._policy.allowance(tokens, allowed=allowed)
 
     def use(self, caller: str) -> tuple[float, bool]:
-        """Use a token, if there is one; return the tokens left, and whether one was used. The limit must be above 0."""
+        """Use a token, if there is one; return the remaining tokens, and whether a token was used. The limit is above 0."""
         now = self._clock()
         tokens = self._tokens(caller, now)
         allowed = tokens >= 1
@@ -113,6 +113,6 @@ class RateLimit:
         return min(self._burst, tokens + (now - at) * self._per_second)
 
     def _forget(self, now: float) -> None:
-        """Delete full buckets, because a new bucket is full, too. If too many remain, keep those that were used last."""
+        """Delete full buckets, because a new bucket is full, too. If too many remain, keep the buckets that were used last."""
         kept = [(caller, found) for caller, found in self._buckets.items() if self._tokens(caller, now) < self._burst]
         self._buckets = dict(kept[-REMEMBERED // 2 :])

@@ -41,7 +41,7 @@ def descriptor_limit() -> int:
 def connection_capacity(wanted: int, descriptors: int) -> int:
     """Return how many of the ``wanted`` connections fit into the limit of open files; at least one.
 
-    A connection takes one descriptor. `RESERVED` descriptors stay free, and the same number again for files that requests open.
+    A connection takes one descriptor. `RESERVED` descriptors stay free, and `RESERVED` more for files that requests open.
     """
     return max(1, min(wanted, descriptors - 2 * RESERVED))
 

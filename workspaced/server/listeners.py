@@ -15,7 +15,7 @@ class PortTaken(Exception):
 
 
 def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
-    """Return a listening socket; port 0: any free port.
+    """Return a listening socket. Port 0 selects any free port.
 
     Raises:
         PortTaken: the port is in use, or the address does not belong to this machine. The error names ``option``.

@@ -24,7 +24,7 @@ from workspaced.server.listeners import url_of
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import migrations
 
-# By default Python looks for reference cycles after 700 new objects, which is every few requests; almost no cycles are found.
+# By default Python searches for reference cycles after 700 new objects, so every few requests. It would find almost no cycles.
 _COLLECTED_OBJECTS = 20_000
 
 
@@ -46,7 +46,7 @@ async def serve(
     ``announce`` is called with the URL when the service accepts requests.
 
     Raises:
-        StorageUnusable: the data can't be used. If the database can't be reached at the start, this may be raised later.
+        StorageUnusable: the data can't be used. If the database can't be reached at the start, the error may be raised later.
     """
     app = create_app(settings)
     connections = public_connections(settings, app.metrics)
@@ -135,7 +135,7 @@ async def _feed_watchdog(app: Application, notifier: Notifier) -> None:
 
 @contextmanager
 def signals_handled(handlers: Mapping[Signals, Callable[[], None]]) -> Iterator[None]:
-    """During the block, call the handler of each signal on the running loop; also for a SIGHUP that was received before."""
+    """Call each signal's handler in the loop until the context ends. If a SIGHUP came earlier, call its handler now."""
     loop = asyncio.get_running_loop()
     for number, handler in handlers.items():
         before = getsignal(number)

@@ -82,7 +82,7 @@ def whole_numbers(
 ) -> dict[str, int]:
     """Return the fields that have a variable ``<prefix><NAME>``.
 
-    ``lowest`` has the smallest permitted value of each field, and ``highest`` the largest one, if there is one.
+    ``lowest`` has the smallest permitted value of each field, and ``highest`` the largest permitted value of some fields.
 
     Raises:
         ValueError: a value is not a whole number, or is out of range; the sentence names the variable.

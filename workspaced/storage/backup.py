@@ -26,7 +26,7 @@ _SHARD = re.compile(r"[0-9a-f]{2}")
 
 
 def back_up(address: Address, blobs: Path | None, folder: Path) -> int:
-    """Create ``folder`` with the records and a copy of every file in ``blobs``, if it is given; return the number of files.
+    """Create ``folder`` with the records and, unless ``blobs`` is None, a copy of each file in it; return the number of files.
 
     The backup has all bytes that its records name, because bytes never change, and the service keeps the bytes of deleted
     records for `GRACE_MS`.
@@ -74,7 +74,7 @@ def _copy_sqlite(source: Path, target: Path) -> None:
     writing = sqlite3.connect(target)
     try:
         reading.backup(writing)
-        writing.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+        writing.execute("PRAGMA journal_mode = DELETE")  # one file, without a separate log file
     except sqlite3.Error as error:
         raise StorageUnusable(f"The database {source} can't be copied ({error}).") from error
     finally:
@@ -139,7 +139,7 @@ def _copy_bytes(blobs: Path, target: Path) -> int:
     target.mkdir(mode=0o700)
     shards = [entry for entry in blobs.iterdir() if _SHARD.fullmatch(entry.name)] if blobs.is_dir() else []
     count = sum(_copy_shard(shard, target / shard.name) for shard in sorted(shards))
-    if (blobs / IDENTITY).exists():  # not before the first start
+    if (blobs / IDENTITY).exists():  # the first start of the service creates it
         _copy_file(blobs / IDENTITY, target / IDENTITY)
     flush(target)
     return count
@@ -151,7 +151,7 @@ def _copy_shard(shard: Path, target: Path) -> int:
     for source in shard.iterdir():
         try:
             _copy_file(source, target / source.name)
-        except FileNotFoundError:  # it was deleted meanwhile; the copied records do not refer to it
+        except FileNotFoundError:  # the file was deleted meanwhile; the copied records do not refer to it
             continue
         count += 1
     flush(target)

@@ -42,12 +42,12 @@ class BatchableWork(ABC, Generic[T]):
 
         Return the results in order; None for each piece that must be done alone afterwards.
 
-        If this raises, all pieces are done alone, so the exception need not name the piece that failed.
+        If this method raises, all pieces are done alone, so the exception need not name the piece that failed.
         """
 
 
 def places_by_kind(works: Sequence[Work]) -> Collection[Sequence[int]]:
-    """Return the indexes of the pieces of each kind. They need not be adjacent, because callers of several sinks alternate."""
+    """Return the indexes of the pieces of each kind. Callers of several sinks alternate, so the indexes may have gaps."""
     kinds: dict[Hashable, list[int]] = {}
     for place, work in enumerate(works):
         kinds.setdefault(_kind(work), []).append(place)

@@ -15,7 +15,7 @@ _GROWTH = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walked(Generic[P]):
-    """The rows of a page, and the position after which the next page begins; None: this is the last page."""
+    """The rows of a page. ``next_after``: the position after which the next page begins; None: this is the last page."""
 
     rows: list[Row]
     next_after: P | None

@@ -26,13 +26,13 @@ def resolve_constant(tx: Transaction, name: str, wanted: str, *, default: str) -
 
 
 def find_constant(reader: ReadTransaction, name: str) -> str | None:
-    """Return the value of a setting; None: not fixed yet. In a writing transaction, it can't change before the commit."""
+    """Return the value of a setting (None: not fixed yet). Until a writing transaction ends, the value can't change."""
     row = reader.one(_SQL["read"], {"name": name})
     return None if row is None else str(row[0])
 
 
 def replace_constant(tx: Transaction, name: str, before: str | None, value: str) -> None:
-    """Replace the value ``before`` of a setting. None: the setting is not fixed yet.
+    """Replace the value ``before`` of a setting; ``before`` is None if the setting is not fixed yet.
 
     Raises:
         UnavailableProblem: another process replaced the value first.

@@ -1,4 +1,4 @@
-"""Create the store for an address: the only module that knows both databases. It imports PostgreSQL's driver on demand."""
+"""Create the store for an address. Only this module knows both databases. It imports PostgreSQL's driver on demand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def migrate(address: Address, *, on_wait: Callable[[str], None] = lambda _senten
 
 
 def _postgres_store() -> Any:
-    """Import the module; its driver is an optional dependency."""
+    """Import the PostgreSQL store on demand, because its driver is an optional dependency."""
     try:
         import_module("psycopg")
     except ImportError as error:

@@ -23,7 +23,7 @@ from workspaced.storage.port import Transaction
 
 T = TypeVar("T")
 Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
-"""Do all the work. Return the outcomes in order, once the successful work is durable. Undo only the work that fails."""
+"""A function that does all the work, and undoes only failed work. After the commit, it returns the outcomes in order."""
 CommitObserver: TypeAlias = Callable[[int, float], None]
 """Called after each commit with the number of callers, and the seconds from the first statement on. It may be called on any
 thread."""
@@ -105,7 +105,7 @@ class GroupCommit:
                 self._commit(self._group(waiting))
 
     def _take(self, waiting: deque[_Piece]) -> bool:
-        """Append all work that has arrived; if none waits, block until some arrives. Return whether the writer was stopped."""
+        """Append all arrived work; if ``waiting`` is empty, block until work arrives. Return whether `stop` was called."""
         try:
             handed = self._queue.get(block=not waiting)
             while handed is not None:

@@ -1,4 +1,4 @@
--- Two processes may handle the same request at once; the second waits here for the first.
+-- Two processes may handle the same request at once. The second process waits here for the first.
 
 -- name: queue_for_slot
 SELECT pg_advisory_xact_lock(hashtextextended('idempotency ' || encode(:slot, 'hex'), 0))

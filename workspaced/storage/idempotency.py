@@ -1,6 +1,6 @@
 """Stored responses of requests with an Idempotency-Key (contract G18).
 
-They are read and written in the transaction of the request's work.
+A response is read and written in the transaction of the request's work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DROPPED_FOR_EACH = 2
 
 
 class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The first response to a request, and the digest of that request's content."""
+    """The first response to a request, and the digest of the request's content."""
 
     fingerprint: bytes
     status: int
@@ -32,7 +32,7 @@ class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
 def find(tx: Transaction, slot: bytes, *, since: int) -> StoredResponse | None:
     """Return the response stored under a slot after ``since`` (milliseconds since 1970).
 
-    Other transactions that call this for the same slot wait until this transaction ends.
+    Other transactions that call this function for the same slot wait until this transaction ends.
     """
     tx.later(_SQL["queue_for_slot"], {"slot": slot})
     row = tx.one(_SQL["find"], {"slot": slot, "since": since})
@@ -42,7 +42,7 @@ def find(tx: Transaction, slot: bytes, *, since: int) -> StoredResponse | None:
 def find_each(tx: Transaction, slots: Collection[bytes]) -> Mapping[bytes, StoredResponse]:
     """Return the responses stored under the slots (digests of 32 bytes each), including expired responses.
 
-    Other transactions that call this for one of the slots wait until this transaction ends.
+    Other transactions that call this function for one of the slots wait until this transaction ends.
     """
     values = {"slots": b"".join(sorted(slots)), "count": len(slots)}
     tx.later(_SQL["queue_for_slots"], values)

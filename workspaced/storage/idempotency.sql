@@ -8,7 +8,7 @@ SELECT 1
 SELECT fingerprint, status, headers, body, created_at FROM idempotent_response WHERE slot = :slot AND created_at > :since
 
 -- name: queue_for_slots
--- The same for several slots: a blob of sorted digests of 32 bytes each.
+-- Waits like queue_for_slot, for several slots: a blob of sorted digests of 32 bytes each.
 SELECT 1
 
 -- name: find_each

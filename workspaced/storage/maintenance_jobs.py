@@ -29,7 +29,7 @@ class JobLeases:
 
     @asynccontextmanager
     async def held(self, job: str) -> AsyncIterator[bool]:
-        """Yield whether this process holds the job's lease during the block; if not, another process does.
+        """Yield whether this process holds the job's lease until the context ends; if not, another process holds the lease.
 
         Raises:
             UnavailableProblem: the database is not available.
@@ -86,7 +86,7 @@ class MaintenanceJobs:
         self._running = asyncio.Lock()
 
     async def run(self) -> None:
-        """Run all jobs until cancelled; the first time at once."""
+        """Run all jobs now, and then periodically until cancelled."""
         while True:
             all_held = await self.once()
             await asyncio.sleep(self._every_seconds if all_held else min(self._every_seconds, self._leases.seconds))
@@ -94,8 +94,8 @@ class MaintenanceJobs:
     async def once(self) -> bool:
         """Run each job that no other process is running, and return whether all jobs were run.
 
-        A failed job is logged and runs again next time. Waits for a run that is in progress in this process, because leases do
-        not exclude jobs of the same process.
+        A failed job is logged and runs again next time. This call waits for a run that is in progress in this process, because
+        leases do not exclude jobs of the same process.
         """
         async with self._running:
             return await self._run_all()

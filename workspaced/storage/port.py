@@ -19,7 +19,7 @@ Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Mapping[str, object]
 NO_VALUES: Values = {}
 Deferred: TypeAlias = tuple[int, frozenset[str]]
-"""A savepoint of the actions at a transaction's end: the number of deferred rows, and the channels to notify."""
+"""A savepoint for actions at the end of a transaction: the number of deferred rows, and the channels to notify."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ReadTransaction(ABC):
         """Return the first row, if there is one."""
 
     def existing(self, statement: str, values: Values = NO_VALUES, /) -> Row:
-        """Return the first row of a statement that always has one. Raises LookupError: the data is damaged."""
+        """Return the first row of a statement that always finds a row. Raises LookupError: the data is damaged."""
         row = self.one(statement, values)
         if row is None:
             raise LookupError(f"no row was found by: {statement}")
@@ -83,7 +83,7 @@ class Transaction(ReadTransaction):
     def defer(self, statement: str, row: Row, /) -> None:
         """Insert one row like `load`, at the end of the transaction, together with the deferred rows of other callers.
 
-        Use it for rows that the transaction only appends and does not read. If the transaction is undone, so are the rows.
+        Use this method for rows that the transaction appends and does not read. An undone transaction inserts none of them.
         """
         self._rows.append((statement, row))
 
@@ -96,7 +96,7 @@ class Transaction(ReadTransaction):
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """If the block raises, undo only the changes that were made inside the block."""
+        """If the context ends with an exception, undo only the changes that were made within the context."""
         self._depth += 1
         deferred = self.deferred()
         name = f"nested_{self._depth}"

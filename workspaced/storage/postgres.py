@@ -33,7 +33,7 @@ Params: TypeAlias = Values | Sequence[object]
 def notify(connection: PostgresConnection, channels: Collection[str], *, sender: str = "") -> None:
     """Wake the listeners of the channels in all processes except ``sender``, which has already woken its own listeners.
 
-    Call it after the commit of a write. The server has one lock for all transactions that notify, held until they are durable.
+    Call this function after the commit of a write. All transactions that notify share one lock until they are durable.
     """
     for channel in sorted(channels):
         connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{channel} {sender}"])
@@ -54,12 +54,12 @@ class _Waiting:
 class PostgresTransaction(Transaction):
     """`workspaced.storage.port.Transaction` of a connection.
 
-    A statement without a result (`later`), or with a result that is read later (`ask`), is held. It is sent in the round trip
-    of the next statement with a result, or of the commit. BEGIN is held, too.
+    A statement without a result (`later`), or with a result that is read later (`ask`), is held. A held statement is sent
+    in the round trip of the next statement with a result, or of the commit. BEGIN is held, too.
     """
 
     def __init__(self, connection: PostgresConnection, *, write: bool, has_begun: bool = False) -> None:
-        """``has_begun``: the connection is in a transaction already, or each statement is a transaction."""
+        """``has_begun``: the connection is in a transaction already, or commits each statement separately."""
         super().__init__()
         self._connection = connection
         self._write = write
@@ -122,7 +122,7 @@ class PostgresTransaction(Transaction):
             records = JsonRows([dict(zip(columns, _json_row(row), strict=True)) for row in rows])
             self._waiting.append(_Waiting(translated, [records]))
             return
-        self._send_waiting()  # COPY can't share a message
+        self._send_waiting()  # a COPY can't be sent together with other statements
         with self._connection.cursor() as cursor, cursor.copy(_copy(insert)) as copying:
             for row in rows:
                 copying.write_row(row)
@@ -160,7 +160,7 @@ class PostgresTransaction(Transaction):
         self._send(statement, NO_VALUES)
 
     def _roll_back_to(self, savepoint: str) -> None:
-        self._waiting.clear()  # the statements before the savepoint were sent with it
+        self._waiting.clear()  # held statements are newer than the savepoint: it was sent with all earlier statements
         if not self._connection.broken:
             self._execute(f"ROLLBACK TO {savepoint}")
             self._execute(f"RELEASE {savepoint}")
@@ -184,7 +184,7 @@ class RolledBack(Exception):
 
 @contextmanager
 def transaction(connection: PostgresConnection, *, write: bool) -> Iterator[PostgresTransaction]:
-    """Run one transaction: commit it when the block ends, or roll it back when the block raises.
+    """Run one transaction: commit when the context ends normally, or roll back when it ends with an exception.
 
     Raises:
         RolledBack: the transaction may be repeated.

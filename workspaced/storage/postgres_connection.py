@@ -93,7 +93,7 @@ class _FlagDumper(Dumper):
 
 
 class _JsonDumper(Dumper):
-    """JSON, without a type: the statement says whether it is json or jsonb."""
+    """JSON without a type, because the statement determines whether the value is json or jsonb."""
 
     def dump(self, obj: JsonRows) -> Buffer:
         return encode(obj.rows)
@@ -102,7 +102,7 @@ class _JsonDumper(Dumper):
 def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> PostgresConnection:
     """Return an open connection in autocommit mode, so that transactions begin only explicitly.
 
-    Any thread may use it, but only one at a time. Waiting for a locked row ends after ``lock_seconds``.
+    Any thread may use the connection, but only one thread at a time. Waiting for a locked row ends after ``lock_seconds``.
 
     Raises:
         UnavailableProblem: the server can't be reached or refuses the connection; the message contains no password. The problem
@@ -183,8 +183,8 @@ WHERE NOT pg_is_in_recovery()
 def _require_session(address: PostgresAddress, connection: PostgresConnection) -> None:
     """Raise StorageRefused if a pooler may give the connection a different session for each transaction.
 
-    A pooler reports an invented process id at the login. If this id differs from that of the session, two connections compare
-    their sessions: without sharing, each connection keeps its session, and the other never gets it.
+    A pooler reports an invented process id at the login. If this id is not the id of the session's process, a second connection
+    is opened for a comparison. Without sharing, each connection keeps its session, and the two sessions differ.
     """
     mine = connection.execute(_BACKEND).fetchone()
     if mine == (connection.info.backend_pid,):

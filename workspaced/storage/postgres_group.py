@@ -1,4 +1,4 @@
-"""Make a group of work durable on PostgreSQL, in one transaction. Work that a lock of another process blocks is done later.
+"""Make a group of work durable on PostgreSQL, in one transaction. If another process locks a row, the work is done later.
 
 Each statement is a round trip, so a group begins without savepoints. A piece that fails before it changed anything (404, 409)
 leaves nothing to undo. If a piece fails after a change, the group is undone and repeated, with a savepoint for each piece.
@@ -24,12 +24,12 @@ from workspaced.storage.postgres_connection import PostgresConnection
 
 _RETRIES = 3
 _PAUSE_SECONDS = 0.02
-# How many groups use savepoints after a group that had to be repeated, because the cause probably still exists.
+# After a group was repeated, this many groups use savepoints. The cause of the repetition probably still exists.
 _CAREFUL_GROUPS = 20
-# Shorter than the `deadlock_timeout` of PostgreSQL, which is 1 s by default.
+# This time is shorter than the `deadlock_timeout` of PostgreSQL, which is 1 s by default.
 _SHARED_WAIT = "SET LOCAL lock_timeout = '20ms'"
-# A frozen process keeps its locks while its machine still acknowledges TCP packets. If its session is ended, and the process is
-# not frozen, it repeats the work.
+# A frozen process keeps its locks while its machine still acknowledges TCP packets, so its session is ended. If the process was
+# only slow, it repeats the work in a new session.
 _END_STALLED = b"""
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE application_name = current_setting('application_name') AND datname = current_database() AND usename = current_user
@@ -100,7 +100,7 @@ class PostgresGroup:
         return self._run_in_transaction(works, _with_savepoint)
 
     def _regroup(self, works: Sequence[Work], outcomes: list[Outcome | None]) -> None:
-        """Do the work that has no outcome yet, each kind in a separate transaction that locks its sink first."""
+        """Do the work that has no outcome yet, with a separate transaction for each kind of work."""
         left = [place for place, outcome in enumerate(outcomes) if outcome is None]
         for kind in places_by_kind([works[place] for place in left]):
             places = [left[at] for at in kind]
@@ -163,7 +163,7 @@ class PostgresGroup:
         try:
             ended = self.connection().execute(_END_STALLED).fetchone()
         except (psycopg.Error, UnavailableProblem):
-            return False  # the error that led here is reported
+            return False  # the caller reports the original error
         return ended is not None and ended[0] > 0
 
     def connection(self) -> PostgresConnection:

@@ -35,7 +35,7 @@ _ADVICE = (
 
 
 class Room:
-    """The connections of one process. It calls `claim` each time that it has opened its listening connection."""
+    """The connections of one process. The process calls `claim` each time that it has opened its listening connection."""
 
     def __init__(self, needed: int) -> None:
         """``needed``: the largest number of connections that the process opens."""
@@ -76,7 +76,7 @@ class Room:
     async def _admit(self, connection: psycopg.AsyncConnection[Row]) -> None:
         """Check the limits and reserve the connections, under a lock that admits one host at a time."""
         async with connection.transaction():
-            await connection.execute("SET LOCAL lock_timeout = 2000")  # a host that was stopped may hold the lock
+            await connection.execute("SET LOCAL lock_timeout = 2000")  # a frozen host may hold the lock
             await connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_ADMISSION])
             (permitted,) = await _one(connection, _PERMITTED)
             held, hosts = await _one(connection, _HELD, [_SERVICE])

@@ -1,8 +1,8 @@
-"""Migrate a PostgreSQL database, and keep programs that a step excludes from using it afterwards.
+"""Migrate a PostgreSQL database. A program that a migration step excludes can't use the database afterwards.
 
 Each session of a program holds a shared lock for its program as long as it is open, so a write needs no check. A step that
-excludes older programs needs exclusive locks for these programs, so it waits until their sessions end. A session that an older
-program opens during the step waits for the end of the step, and then finds a schema that the program can't use.
+excludes older programs needs exclusive locks for these programs, so it waits until their sessions end. If an older program
+opens a session during the step, the session waits for the end of the step. Then the program finds a schema that it can't use.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PROGRAMS = 0x73636865  # "sche": the first key of a program's advisory lock; th
 
 
 def enter(connection: PostgresConnection, address: PostgresAddress) -> None:
-    """Check that this program can use the database, and ensure that it can until the connection ends.
+    """Check that this program can use the database. Until the connection ends, no migration step can exclude this program.
 
     Raises:
-        UnavailableProblem: it can't use the database; the message says what to do.
+        UnavailableProblem: this program can't use the database; the message says what to do.
     """
     try:
         connection.execute(f"SELECT pg_advisory_lock_shared({_PROGRAMS}, {migrations.head()})")

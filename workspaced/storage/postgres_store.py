@@ -42,8 +42,8 @@ _LISTEN_AGAIN_SECONDS = 1.0
 _MEASURE_SECONDS = 10.0
 _LISTEN_CHECK_SECONDS = 5.0
 _FAILED_SECONDS = 1.0
-"""For this time after a failed attempt to connect, its problem is raised again, and no new attempt is made. So waiting work
-fails at once."""
+"""After a failed attempt to connect, no new attempt is made for this time. Meanwhile, work that needs a new connection fails at
+once with the same problem."""
 _NOTIFY_SECONDS = 0.05
 
 
@@ -68,7 +68,7 @@ def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
 
 
 class PostgresStore(Store):
-    """The database as one process uses it: a writer, some readers, and a listening connection. Each connects again if lost.
+    """The database as one process uses it: a writer, some readers, and a listening connection. Lost connections are replaced.
 
     Listeners are notified of the commits of this process at once, and of the commits of other processes soon, except while a
     connection is lost.
@@ -199,9 +199,9 @@ class PostgresStore(Store):
         return connection
 
     def _require_current(self, connection: PostgresConnection) -> None:
-        """Prefer this host from now on, unless it is a former primary: its standby was promoted meanwhile.
+        """Prefer the host of this connection from now on, unless it is a former primary (its standby was promoted).
 
-        A former primary may return after it was frozen. It shows old data that the new primary has changed meanwhile.
+        A former primary may respond again after it was frozen. Its data is older than the data of the new primary.
 
         Raises:
             UnavailableProblem: the host is a former primary.
@@ -232,7 +232,7 @@ class PostgresStore(Store):
         return connection
 
     async def _follow_clock(self) -> None:
-        """Measure the database's clock periodically until cancelled, so that `clock` follows it even after a clock was set."""
+        """Measure the database's clock periodically until cancelled, so that `clock` stays right if a clock is adjusted."""
         while True:
             await asyncio.sleep(_MEASURE_SECONDS)
             try:
@@ -241,7 +241,7 @@ class PostgresStore(Store):
                 continue
 
     async def require_room(self) -> None:
-        """See `Store.require_room`. It waits for the first attempt of the listening connection."""
+        """See `Store.require_room`. This method waits for the first attempt to open the listening connection."""
         await self._room.require()
 
     def _announce_commit(self, channels: Collection[str]) -> None:
@@ -253,7 +253,7 @@ class PostgresStore(Store):
             self._wake_notifier()
 
     async def _notify(self) -> None:
-        """Send the notifications of commits until cancelled. Each wakes every process: at most one in `_NOTIFY_SECONDS`."""
+        """Send notifications until cancelled, at most once in `_NOTIFY_SECONDS`, because a notification wakes all processes."""
         while True:
             await self._has_unsent.wait()
             self._has_unsent.clear()

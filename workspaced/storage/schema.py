@@ -1,4 +1,4 @@
-"""Which schema a database has, and whether this program can use it.
+"""Find out which schema a database has, and whether this program can use the schema.
 
 The database itself says which programs can use it, because an older program does not know the newer steps.
 """
@@ -55,7 +55,7 @@ def require_usable(reader: ReadTransaction, name: str) -> None:
     """Check that this program can use the database ``name``.
 
     Raises:
-        UnavailableProblem: its schema is too old or too new; the message says what to do.
+        UnavailableProblem: the schema is too old or too new; the message says what to do.
     """
     schema = reached(reader)
     if sentence := too_new(name, schema):

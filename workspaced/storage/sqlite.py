@@ -24,7 +24,7 @@ _DEFERRED_A_STATEMENT = 128
 def connect(path: Path, *, readonly: bool = False, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Return an open connection in autocommit mode, so that transactions begin only explicitly.
 
-    Any thread may use it, but only one at a time.
+    Any thread may use the connection, but only one thread at a time.
     """
     connection = sqlite3.connect(
         path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -82,7 +82,7 @@ class SqliteTransaction(Transaction):
     def finish(self) -> None:
         """Insert the deferred rows together: hundreds of rows take little more time than one row.
 
-        They are split into powers of two, because SQLite caches the compiled statement for each number of rows.
+        The rows are inserted in groups of a power of two, because SQLite caches a compiled statement for each number of rows.
         """
         for statement, rows in self._rows_by_statement().items():
             start = 0
@@ -109,7 +109,7 @@ def _insert_of(statement: str, columns: int, rows: int) -> str:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[SqliteTransaction]:
-    """Run one transaction: commit it when the block ends, or roll it back when the block raises.
+    """Run one transaction: commit when the context ends normally, or roll back when it ends with an exception.
 
     A writing transaction takes the write lock at its beginning. A transaction that reads before it takes the lock can fail
     under concurrency, with any timeout (contract P1).

@@ -24,7 +24,7 @@ _PAUSE_SECONDS = 0.05
 
 @contextmanager
 def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
-    """Open a database in WAL mode with the newest schema, or create it. No other process migrates it during the block.
+    """Open a database in WAL mode with the newest schema, or create it. Until the context ends, no other process migrates it.
 
     Raises:
         StorageUnusable: the folder or file can't be used; the message has the reason and what to do.
@@ -53,7 +53,7 @@ def _open(path: Path, stack: ExitStack, busy_seconds: float) -> sqlite3.Connecti
         fcntl.flock(lock, fcntl.LOCK_EX)
         use = stack.enter_context(use_path.open("ab"))
         fcntl.flock(use, fcntl.LOCK_SH)
-        make_private_file(path)  # before SQLite opens it, because SQLite gives the mode of the database to its log
+        make_private_file(path)  # before SQLite opens it, because SQLite's log gets the mode of the database file
         connection = stack.enter_context(closing(connect(path, busy_seconds=busy_seconds)))
         connection.execute("PRAGMA journal_mode = WAL")
         if missing := _missing_steps(connection, path):
@@ -90,7 +90,7 @@ def _unusable(path: Path, error: sqlite3.Error) -> StorageUnusable:
 
 
 def migrate(path: Path) -> tuple[int, int]:
-    """Migrate a file, which need not exist, to the newest schema; return the steps before and after.
+    """Migrate a file, which need not exist, to the newest schema. Return the number of the last step before and after.
 
     Raises:
         StorageUnusable: the folder or file can't be used.
@@ -118,7 +118,7 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
 
 
 class SqliteStore(Store):
-    """The file as one process uses it: a writer, a few readers, and a connection for each long response.
+    """The SQLite file as one process uses it: a writer, a few readers, and a connection for each long response.
 
     Listeners are not notified of the commits of other processes.
     """
@@ -149,7 +149,7 @@ class SqliteStore(Store):
             self._idle.pop().close()
 
     def _query(self, query: Callable[[ReadTransaction], T]) -> T:
-        connection = self._idle.pop()  # there is one for each thread
+        connection = self._idle.pop()  # there is a connection for each thread
         try:
             with transaction(connection, write=False) as view:
                 return query(view)

@@ -16,7 +16,7 @@ _ATTEMPT_SECONDS = 10.0
 
 
 class Startup:
-    """A first step, and work that waits for it."""
+    """The first step of a process, and work that waits until this step is done."""
 
     def __init__(self, step: Callable[[], Awaitable[None]]) -> None:
         """``step`` raises UnavailableProblem while it can't be done."""
@@ -53,13 +53,13 @@ class Startup:
     def require_done(self) -> None:
         """Check that the step is done.
 
-        Raises UnavailableProblem: it is not done; the problem has the reason of the last attempt.
+        Raises UnavailableProblem: the step is not done; the problem has the reason why the last attempt failed.
         """
         if not self._done.is_set():
             raise self._problem or UnavailableProblem("starting", "The service is starting.", retry_seconds=1)
 
     async def retry_until_ready(self) -> None:
-        """Retry the step until it is done, or `stop` is called. Raises StorageUnusable: it can never be done."""
+        """Retry the step until it is done, or `stop` is called. Raises StorageUnusable: the step can never be done."""
         while not self._done.is_set() and not self._stopped.is_set():
             try:
                 await asyncio.wait_for(self._stopped.wait(), _AGAIN_SECONDS)
@@ -82,5 +82,5 @@ class Startup:
             await work()
 
     def stop(self) -> None:
-        """End `retry_until_ready`, and `then` without its work."""
+        """Make `retry_until_ready` return, and `then` return without doing its work."""
         self._stopped.set()

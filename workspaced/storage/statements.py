@@ -2,10 +2,11 @@
 
 A statement is written once if both databases accept it. Otherwise ``x.postgres.sql`` in the folder of ``x.sql`` has a variant
 of the same name. A variant without text does nothing on PostgreSQL. In a writing transaction, the text of ``-- hold: NAME`` in
-that file is appended to the statement. It locks the rows until the transaction ends. SQLite has one writer and needs no lock.
+``x.postgres.sql`` is appended to the statement, and locks its rows until the transaction ends. SQLite needs no lock, because
+it has one writer.
 
-``{name}`` in a statement is replaced by the text of that name, such as the columns of a table. Such a part is not a statement.
-It may contain other parts and have a variant.
+``{name}`` in a statement is replaced by the part of that name, such as the columns of a table. A part is not a statement, but
+may contain other parts and have a variant.
 ``{a|b}`` turns one statement into two: the first has each ``a``, the second each ``b``. The name of the second statement has
 ``desc`` instead of ``asc``.
 """

@@ -86,7 +86,7 @@ class Store(ABC):
         return await self._lists.run(lambda: self._query(query))
 
     async def read_brief(self, query: Callable[[ReadTransaction], T]) -> T:
-        """Run a query like `read`, without waiting for the queries of `read`. It must find only a few rows, by index.
+        """Run a query like `read`, without waiting for the queries of `read`. The query must find only a few rows, by index.
 
         These queries have their own connections and threads, so concurrent lists do not delay authentication.
 
@@ -109,7 +109,7 @@ class Store(ABC):
                 await steps.aclose()
 
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
-        """Do work in a transaction, on the writer's thread. When this returns, its changes survive a loss of power.
+        """Do work in a transaction, on the writer's thread. When this method returns, the changes survive a loss of power.
 
         The work of several callers may share a transaction. If the work of one caller raises an exception, only its changes are
         undone, and only that caller gets the exception. ``weight`` is the approximate number of rows. The work must not block.

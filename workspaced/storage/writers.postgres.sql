@@ -1,4 +1,4 @@
--- A lock that concurrent requests of the writer share. A request with a newer epoch or attempt waits for it.
+-- A lock that concurrent requests of the writer share. A request with a newer epoch or attempt waits for this lock.
 
 -- hold: find
 FOR SHARE

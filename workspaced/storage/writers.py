@@ -1,6 +1,6 @@
 """The newest epoch and attempt of each writer in a workspace (contract M11).
 
-They are read and written in the transaction of a request's work.
+Both are read and written in the transaction of a request's work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from workspaced.storage.store import Store
 _SQL = load_statements("workspaced.storage", "writers.sql")
 _PORTION = 1_000
 KEPT_DAYS = 400
-"""A row is dropped this time after it was raised: no request takes that long. A writer that sends later gets a new row."""
+"""A row that was not raised for this time is dropped: no request takes that long. A writer that sends later gets a new row."""
 
 
 def raise_to(tx: Transaction, workspace: str, writer: Writer, *, now: int) -> tuple[Writer, bool]:

@@ -1,4 +1,4 @@
--- PostgreSQL's variant.
+-- PostgreSQL's variants of statements.
 
 -- name: database_bytes
 SELECT pg_database_size(current_database())

@@ -1,1 +1,1 @@
-"""The web pages at ``/ui``. The server renders them from what the API responds to the user's API key."""
+"""The web pages at ``/ui``. The server renders them from responses of the API to requests with the user's API key."""

@@ -25,7 +25,7 @@ GROUPS: Final = {
 }
 _PAGE_LENGTH: Final = 100
 _PARTS: Final = {"data_sink": "sinks", "block": "blocks", "cloud_storage.file": "files"}
-"""By resource type: the segment of the URL below the workspace."""
+"""The segment of a page's URL below the workspace, by resource type."""
 _ENDS: Final = (".deleted", ".purged")
 
 
@@ -71,7 +71,7 @@ async def show_log(request: PageRequest) -> PageView:
 
 
 def page_of(row: Mapping[str, Any]) -> str:
-    """Return the URL of the page of a row's resource; empty without such a page. An entry has none: its row names no sink."""
+    """Return the URL of the page of a row's resource, or an empty text. Entries have no URL: their rows name no sink."""
     kind, number, workspace_id = row["resourceType"], row["resourceId"], row["workspaceId"]
     if not number or row["action"].endswith(_ENDS):
         return ""

@@ -26,7 +26,7 @@ _STEPS: Final = (
 )
 _MONTH_STEPS: Final = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1_200, 3_600)
 _LABELS: Final = {"ms": (11, 23), "s": (11, 19), "min": (11, 16), "day": (5, 10), "month": (0, 7)}
-"""By precision: the part (begin, end) of a timestamp that is the label of a tick."""
+"""The part (begin, end) of a timestamp that is the label of a tick, by precision."""
 _LONGEST_FRACTION: Final = 6
 _LONGEST_NUMBER: Final = 10_000_000
 _DIGITS: Final = 15
@@ -46,7 +46,7 @@ class Tick:
 
 
 def value_ticks(low: float, high: float) -> Sequence[tuple[float, str]]:
-    """Return round numbers within a range, and their labels; if the range has no usable round numbers, its ends."""
+    """Return round numbers within a range, or its ends if it has no usable round numbers; each number with its label."""
     raw = high / _VALUES - low / _VALUES
     power = 10.0 ** math.floor(math.log10(raw)) if raw else 0.0
     step = next((count * power for count in (1, 2, 5, 10) if count * power >= raw), 0.0)
@@ -75,7 +75,7 @@ def time_ticks(begin: int, end: int) -> Sequence[Tick]:
 
 
 def _months(begin: int, end: int) -> Iterator[int]:
-    """Yield beginnings of months, at equal steps, for a long range of time. Some are outside of the range."""
+    """Yield beginnings of months, at equal steps, for a long range of time. Some beginnings are outside of the range."""
     months = (end - begin) / (30 * _DAY)
     step = next((one for one in _MONTH_STEPS if months / one <= _TIMES), _MONTH_STEPS[-1])
     month = int(stamp(begin)[:4]) * 12 // step * step

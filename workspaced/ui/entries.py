@@ -82,7 +82,7 @@ _UNSORTED: Final[Mapping[str, str]] = {
     ),
     "bad_sorted_by": "The results of a search of values are sorted by key.",
 }
-"""By the code of the API's error: why the entries are sorted by key, not in the requested order."""
+"""The sentences that say why entries are sorted by key and not in the requested order, by the code of the API's error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _finds_no_key(entry_range: EntryRange, found: ApiResponse, named: Sequence[M
 async def named_exactly(api: InternalClient, entry_range: EntryRange, found: ApiResponse) -> list[Mapping[str, Any]]:
     """Return the entry with exactly the searched text as its key, if the first page does not have this entry.
 
-    A search reads only a part of a large sink. This entry is found at once nevertheless, and is shown first.
+    A search reads a large sink in parts. The entry with exactly this key is read directly, and is shown first.
     """
     key = entry_range.search
     if not key or entry_range.filters or not found.next_cursor or entry_range.list_page.cursor:
@@ -256,10 +256,7 @@ def part_values(entry_range: EntryRange, found: ApiResponse, named: Sequence[Map
 
 
 def _stopped(entry_range: EntryRange, found: ApiResponse) -> str:
-    """Return the key at which a search stopped before the page was full; empty without such a stop.
-
-    If the entries are not sorted by key, the result is also empty.
-    """
+    """Return the key at which a search in key order stopped before the page was full; empty in all other cases."""
     if not found.next_cursor or len(found.record["entries"]) >= entry_range.list_page.take:
         return ""
     return Cursor.decoded(found.next_cursor).position[0] if _SORTS[entry_range.sort].member == "key" else ""
@@ -284,7 +281,7 @@ async def show_entry(request: PageRequest) -> PageView:
 
 
 async def csv(request: PageRequest) -> Response:
-    """Return the API's CSV of the entries, unchanged. With ``take`` in the query, it has only the entries of one page.
+    """Return the API's CSV of the entries, unchanged. With ``take`` in the query, the CSV has only the entries of one page.
 
     Raises:
         PageRefused: the API responds with an error.

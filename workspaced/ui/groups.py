@@ -1,4 +1,4 @@
-"""The pages that show the keys of a sink as a tree. Each group has a page, which is read when the user opens it."""
+"""The pages that show the keys of a sink as a tree. Each group has a page, which is read when the user opens the group."""
 
 from __future__ import annotations
 

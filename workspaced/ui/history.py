@@ -152,7 +152,7 @@ async def history_records(request: PageRequest) -> tuple[Mapping[str, Any], Mapp
 
 
 async def compare(request: PageRequest, since: str, until: str, cursor: str) -> ApiResponse:
-    """Return a page of the differences between two moments; ``until`` empty: now.
+    """Return a page of the differences between two moments. If ``until`` is empty, the second moment is now.
 
     Raises:
         PageRefused: ``since`` or ``until`` is not a moment, or the API responds with an error.

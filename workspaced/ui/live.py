@@ -26,7 +26,7 @@ from workspaced.ui.sessions import Session, Sessions
 LOOK_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
 _SHARE: Final = 10
-# A check is followed by three times its duration without a check, because a commit wakes every stream.
+# After a check, no stream checks for three times the duration of this check, because a commit wakes every stream.
 _REST: Final = 3
 _LONGEST_REST_SECONDS: Final = 1.0
 _KEEPALIVE_SECONDS: Final = 15.0
@@ -35,14 +35,14 @@ _KEEPALIVE_SECONDS: Final = 15.0
 class LiveUpdates:
     """The open streams of this process.
 
-    ``limits``: the maximum number of streams in total, for a key and for an address. The last two may be 0: no limit.
+    ``limits``: the maximum number of streams in total, for a key and for an address. 0 for a key or an address: no limit.
     """
 
     def __init__(self, rendering: Renderer, sessions: Sessions, *, limits: Limits) -> None:
         self._rendering = rendering
         self._sessions = sessions
         self._limits = limits
-        # By the event that wakes a stream: the key and the address that opened it, for the limits.
+        # The key and the address that opened a stream, for the limits; by the event that wakes the stream.
         self._open: dict[asyncio.Event, tuple[str, str]] = {}
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(1)

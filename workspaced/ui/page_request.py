@@ -164,7 +164,7 @@ class PageRequest:
         )
 
     def number(self, name: str, *, default: int = 0) -> int:
-        """Return an integer of the query. Other texts give the default: users do not type these parameters."""
+        """Return an integer of the query; the default for other texts, because users do not type these parameters."""
         text = self.query.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else default
 

@@ -47,8 +47,8 @@ def keep_cookie(token: str, *, seconds: int, scheme: str) -> tuple[str, str]:
 def is_same_origin(headers: RequestHeaders) -> bool:
     """Return whether a page of this service sent a form, according to the browser.
 
-    Browsers send Origin with every form, and Sec-Fetch-Site over https and to their own machine. A request without both headers
-    comes from another program, so no other site can have caused it.
+    Browsers send Origin with every form, and Sec-Fetch-Site over https and to their own machine. A request with neither header
+    does not come from a browser, so no other site can have caused it.
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:

@@ -22,8 +22,8 @@ class ChartView:
     """A chart on a page. ``chart`` None: each key has no number, or numbers in several units.
 
     ``action``: the URL of the page without its query. ``fields``: the query without the range. ``links``: the URLs of other
-    ranges, by the names in `ValueChart.others` and by ``whole``. ``begin`` and ``end``: the moments in the form of the range.
-    ``wrong``: a sentence that says why the range of the URL is not shown; empty: it is shown.
+    ranges, by the names in `ValueChart.others` and by ``whole``. ``begin`` and ``end``: the moments in the input fields.
+    ``wrong``: a sentence that says why the range of the URL is not shown; empty: this range is shown.
     """
 
     chart: ValueChart | None
@@ -57,7 +57,7 @@ async def recorded_series(request: PageRequest, key: str, kept: Mapping[str, Any
 
 
 def series_of(key: str, found: ApiResponse, kept: Mapping[str, Any]) -> Series:
-    """Return the history of a key. ``found`` has its kept changes, at least one change."""
+    """Return the history of a key. ``found`` has the kept changes of the key, at least one change."""
     changes = found.value
     oldest = changes[-1]
     is_known = oldest["before"] and kept["knownFrom"] and not (found.next_cursor or oldest["olderDropped"])
@@ -77,7 +77,7 @@ def _sample(time: str, state: Mapping[str, Any] | None) -> ChartSample:
 
 
 def chart_view(request: PageRequest, series: Sequence[Series], *segments: str, **fields: Sequence[str]) -> ChartView:
-    """Return the chart of the page at ``/ui/<segments>``. The URL names the range; ``fields`` is the rest of its query."""
+    """Return the chart of the page at ``/ui/<segments>``. The URL names the range; ``fields`` are its other parameters."""
     since, until = request.query.get("from", ""), request.query.get("to", "")
     now, wanted, wrong = now_ms(), None, ""
     try:

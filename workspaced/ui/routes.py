@@ -26,7 +26,7 @@ _DELIVERY = f"{WEBHOOK}/deliveries/{{delivery}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One page. A POST needs the form token of the session. Requests are counted under ``name``.
+    """A page or an action. A POST needs the form token of the session. The metrics count requests under ``name``.
 
     ``form_bytes``: the maximum size of the form. None: the body is no form, and the token is in the header `X-Form-Token`,
     which pages of other sites can't send. ``keeps_input``: a form from another session changes nothing, but is shown again

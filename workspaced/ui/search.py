@@ -35,7 +35,7 @@ class EntryOfSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEnd:
-    """Where the search for a page stopped. ``following``: the search can continue there. ``sentence``: what was examined.
+    """Where the search for a page stopped. ``following``: a next page can continue the search. ``sentence``: what was examined.
 
     ``sinks``: how many sinks were searched completely. ``cursor``: the cursor in the next sink; empty: its start.
     """

@@ -46,7 +46,7 @@ class Sessions:
     def __init__(
         self, store: Store, authentication: Authentication, *, rate: Limit, limits: Limits, now: Callable[[], int]
     ) -> None:
-        """``rate`` limits requests; a sign-in is a request of its key. ``now`` returns milliseconds since 1970."""
+        """``rate`` limits requests; a sign-in counts as a request of the key. ``now`` returns milliseconds since 1970."""
         self.seconds = limits.page_session_hours * 3_600
         self._store = store
         self._authentication = authentication
@@ -84,7 +84,7 @@ class Sessions:
         return Session(principal=principal, token=token)
 
     async def find(self, token: str) -> Session | None:
-        """Return the session of this token, with the present permissions of its key. None: the session or the key has ended."""
+        """Return the session of this token, with the present permissions of its key; None if the session or the key has ended."""
         values = {"token": _digest(token), "now": self._now()}
         stored = await self._store.read_brief(lambda reader: reader.one(_SQL["find"], values))
         if stored is None:

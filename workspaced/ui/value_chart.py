@@ -64,7 +64,7 @@ class TimeRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The history of a key. ``before``: the value before the first sample, if it is known, and since when it is known."""
+    """The history of a key. ``before``: the value before the first sample, and since when it is known; None: unknown."""
 
     key: str
     before: ChartSample | None
@@ -81,7 +81,7 @@ class Series:
         return {one.quantity.unit for one in self.all_samples if one.quantity}
 
     def within(self, shown: TimeRange) -> list[ChartSample]:
-        """Return the samples of a range of time. The value at the beginning of the range is a sample with this time."""
+        """Return the samples of a range of time. A value set before the range is a sample at the beginning of the range."""
         samples = self.all_samples
         first = max(bisect_right(samples, shown.begin, key=_instant) - 1, 0)
         found = list(samples[first : bisect_right(samples, shown.end, key=_instant)])
@@ -130,7 +130,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueChart:
-    """A chart of the range of time ``shown``. ``undrawn``: by key, why the key has no line, as the end of a sentence.
+    """A chart of the range of time ``shown``. ``undrawn``: the reason why a key has no line (the end of a sentence), by key.
 
     ``whole``: the range of all known values. ``others``: the ranges of the links "less", "more", "earlier" and "later".
     """

@@ -100,7 +100,7 @@ async def test(request: PageRequest) -> Response:
 
 
 def may_write(request: PageRequest) -> bool:
-    """Return whether the key may write webhooks. These belong to no workspace, so the permission on any workspace suffices."""
+    """Return whether the key may write webhooks. A webhook belongs to no workspace, so the permission on any is enough."""
     return request.session.principal.may_somewhere(WEBHOOKS_WRITE)
 
 

@@ -81,7 +81,7 @@ async def show_workspace(request: PageRequest) -> PageView:
 
 
 def _label_contains(text: str) -> str:
-    """Return the API filter for labels that contain ``text``. The API would parse a text that begins with ``{``, so wrap it."""
+    """Return the API filter for labels that contain ``text``. A text that begins with ``{`` is wrapped: the API parses it."""
     return encode({"label": {"contains": text}}).decode() if text.startswith("{") else text
 
 

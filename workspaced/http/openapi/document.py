@@ -58,7 +58,7 @@ class _Described:
 def document(
     operations: Sequence[Operation], sections: Mapping[str, ApiSection], *, limits: Limits, version: str
 ) -> dict[str, Any]:
-    """Return the whole document. ``sections``: by the first part of the names of their operations.
+    """Return the whole document. ``sections``: by the first part (before the dot) of the names of the section's operations.
 
     Raises:
         MissingDescription: an operation has no description.

@@ -138,7 +138,7 @@ def brief(schema: Mapping[str, Any]) -> Markup:
 
 
 class Publication:
-    """The document and its reference page. ``build`` generates the document, and is called once."""
+    """The OpenAPI document and its reference page. ``build`` generates the document, and is called once."""
 
     def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
         self._build = build

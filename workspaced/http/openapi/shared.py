@@ -63,7 +63,7 @@ def component(status: int) -> str:
 
 
 def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
-    """Return the parameters in headers, by their names in the descriptions of operations."""
+    """Return the header parameters, by their names among the document's components."""
 
     def header(name: str, description: str, schema: Schema = STRING, **more: object) -> dict[str, Any]:
         return {"name": name, "in": "header", "description": description, "schema": schema, **more}
@@ -113,7 +113,7 @@ def paging(
 ) -> tuple[Parameter, ...]:
     """Return the parameters take, skip, sortOrder and sortedBy. ``take`` and ``order``: the defaults of take and sortOrder.
 
-    ``cursors``: the list has pages by cursor, too.
+    ``cursors``: the list also supports pages by cursor.
     """
     number: Schema = {"type": "integer"}
     direction = {**choice("ASC", "DESC", "asc", "desc"), "default": order}
@@ -199,7 +199,7 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
 
 
 def response_headers() -> dict[str, dict[str, Any]]:
-    """Return the headers of responses, by their names in the descriptions of operations."""
+    """Return the headers of responses, by their names among the document's components."""
     return {name: dict(header) for name, (_, header) in _HEADERS.items()}
 
 

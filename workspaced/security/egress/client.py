@@ -1,4 +1,4 @@
-"""A client for requests to URLs that users set. It checks each URL, follows no redirect, and limits time and bytes read.
+"""A client for requests to URLs that users set. It checks each URL, follows no redirect, and limits time and body size.
 
 The name is resolved once, and the connection uses exactly the address that was checked.
 """
@@ -54,7 +54,7 @@ async def system_resolver(host: str, port: int) -> Sequence[Address]:
 def _set_result(
     found: asyncio.Future[Sequence[Address]], addresses: Sequence[Address], failure: Exception | None
 ) -> None:
-    if found.done():  # cancelled
+    if found.done():  # the caller was cancelled
         return
     if failure is None:
         found.set_result(addresses)
@@ -86,8 +86,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
         Raises:
             UnsafeTarget: an address of the host is not permitted; then no address is tried.
-                httpcore.ConnectError: the host has no address, or no address accepts the connection.
-                httpcore.ConnectTimeout: resolving and connecting took too long.
+            httpcore.ConnectError: the host has no address, or no address accepts the connection.
+            httpcore.ConnectTimeout: resolving and connecting took too long.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -185,7 +185,7 @@ class EgressClient:
 
     @cached_property
     def _pool(self) -> httpcore.AsyncConnectionPool:
-        """Created by the first request, because loading the trusted authorities takes a fifteenth of the service's start."""
+        """The pool. The first request creates it, because loading the authorities takes a fifteenth of the service's start."""
         return httpcore.AsyncConnectionPool(
             ssl_context=self._trust or httpcore.default_ssl_context(),
             max_connections=None,

@@ -206,7 +206,7 @@ class EgressRules:
 
 
 def literal_address(host: str) -> Address | None:
-    """Return the address if the host is an address, not a name. Old forms that resolvers accept (127.1, 0x7f000001) count."""
+    """Return the address if the host is an address, not a name. Also accepts the old forms 127.1 and 0x7f000001."""
     try:
         return ip_address(host)
     except ValueError:

@@ -22,7 +22,7 @@ GRACE_MS = 12 * 3_600_000
 
 
 class Blobs:
-    """The bytes as one process uses them; several processes on several hosts may use them at once."""
+    """The stored bytes of files, as one process uses them. Several processes on several hosts may use them at once."""
 
     def __init__(
         self, blob_store: BlobStore, store: Store, incoming: IncomingFolder, *, now: Callable[[], int]
@@ -39,7 +39,7 @@ class Blobs:
         return self._incoming.receive(parts)
 
     def scratch(self) -> AbstractAsyncContextManager[Path]:
-        """Create an empty folder that exists during the block; see `IncomingFolder.scratch`."""
+        """Create an empty folder that exists until the context ends; see `IncomingFolder.scratch`."""
         return self._incoming.scratch()
 
     async def keep(self, *received: Incoming) -> Mapping[str, str]:
@@ -99,7 +99,7 @@ class Blobs:
         If the store is a bucket, the file is created in ``folder``.
 
         Raises:
-            UnavailableProblem: as `read`.
+            UnavailableProblem: see `read`.
         """
         row = await self._store.read_brief(lambda reader: rows.find(reader, sha256))
         if row is not None and (path := self.blob_store.local_path(row.name)) is not None:
@@ -117,10 +117,10 @@ class Blobs:
 
 
 async def verified(parts: AsyncGenerator[bytes, None], sha256: str) -> AsyncGenerator[bytes, None]:
-    """Yield the same bytes, but the last piece only if all bytes together have this SHA-256.
+    """Yield the bytes of ``parts``, but the last piece only if all bytes together have this SHA-256.
 
     Raises:
-        UnavailableProblem: their SHA-256 differs.
+        UnavailableProblem: the SHA-256 of the bytes differs.
     """
     digest = hashlib.sha256()
     last = b""

@@ -43,7 +43,7 @@ _DENIED: Final = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedEr
 
 
 class Bucket(BlobStore):
-    """The bucket as one process uses it."""
+    """A bucket as a blob store, as one process uses it."""
 
     def __init__(self, address: BucketAddress) -> None:
         """Raises StorageUnusable: the credentials can't be read."""
@@ -166,10 +166,7 @@ class Bucket(BlobStore):
     def _problem(
         self, what: str, *, code: str = "", kind: type[UnavailableProblem] = UnavailableProblem
     ) -> UnavailableProblem:
-        """Return the problem, and log it with the address.
-
-        Neither contains the library's error text, which may contain a signed URL.
-        """
+        """Return the problem, and log it with the address. Both omit the library's error text, which may have a signed URL."""
         structlog.get_logger().warning("bucket_failed", bucket=self.shown, reason=what, code=code or None)
         detail = f"The bucket that holds files {what}{f' ({code})' if code else ''}."
         return kind("storage_failed", detail, retry_seconds=5)

@@ -73,7 +73,7 @@ class BlobCopy:
     async def switch(self, report: Callable[[int, int], None]) -> None:
         """Make the target the store of the database. Call `run` before.
 
-        After the first transaction, no host can record new bytes, and none can start. So the `run` here copies the last bytes.
+        After the first transaction, no host can record new bytes, and none can start. So the `run` below copies the last bytes.
         """
         moving = await self._transact(_begin_move)
         await self.run(report)
@@ -129,9 +129,9 @@ class BlobCopy:
 
 
 def _begin_move(tx: Transaction) -> str:
-    """Record that a move is ending; return the new value of the constant, or the value of an interrupted move.
+    """Record the last phase of a move; return the new value of the constant, or the value of an interrupted move.
 
-    On PostgreSQL, this waits for transactions that are recording uploads.
+    On PostgreSQL, this function waits for transactions that are recording uploads.
     """
     recorded = find_constant(tx, CONSTANT)
     if recorded is not None and recorded.startswith(MOVING):

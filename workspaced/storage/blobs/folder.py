@@ -16,7 +16,7 @@ _READ_BYTES = 262_144
 
 
 class BlobFolder(BlobStore):
-    """The folder. Files for `put` must be on the same file system, because they are moved."""
+    """A folder as a blob store. Files for `put` must be on the same file system, because they are moved."""
 
     def __init__(self, folder: Path, threads: FileThreads) -> None:
         self._folder = folder

@@ -21,7 +21,7 @@ CONSTANT: Final = "blob_store"
 """The name of the constant. The value is the identity of the present store, followed by the identities of former stores, to
 which files may move back."""
 MOVING: Final = "moving "
-"""The beginning of the constant while `workspaced blobs copy` ends a move. The identities follow."""
+"""The beginning of the constant's value in the last phase of `workspaced blobs copy`. The identities follow."""
 _CLAIMED: Final = "claimed "
 
 
@@ -77,7 +77,7 @@ class BlobIdentity:
         """Write a new identity to the store and the database, and return it.
 
         The database gets the identity first, so that a start after a crash recognizes it in the store. If the store has no
-        identity then, a new one is made, because the crashed host may have had another store.
+        identity then, a new identity is made, because the crashed host may have used a different store.
         """
         found = await self._blob_store.identity()
         recorded = await self._store.read(lambda reader: find_constant(reader, CONSTANT))

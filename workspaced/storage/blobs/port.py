@@ -41,7 +41,7 @@ class BlobStore(ABC):
     async def put(self, name: str, source: Path) -> None:
         """Store the bytes of a prepared file, which may be moved. When this returns, the bytes are durable and complete.
 
-        Existing bytes of this name are replaced. They are equal, or a killed process left them.
+        Existing bytes of this name are replaced. They are equal, or incomplete because a process was killed.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
--- Rows of stored bytes. Statements on the records that refer to them are in workspaced/resources/cloud_storage/queries.sql.
+-- Rows of stored bytes. workspaced/resources/cloud_storage/queries.sql has the statements on records that refer to these rows.
 
 -- name: find
 SELECT name, size, unused_since FROM blob WHERE sha256 = :sha256
@@ -11,7 +11,7 @@ SET unused_since = CASE WHEN blob.unused_since IS NULL THEN NULL ELSE excluded.u
 RETURNING name
 
 -- name: use
--- This changes the row each time, so that a concurrent deletion of an unused row checks the row again.
+-- The row is changed each time, so that a concurrent deletion of an unused row checks the row again.
 UPDATE blob SET unused_since = NULL WHERE sha256 = :sha256 AND name = :name
 
 -- name: page

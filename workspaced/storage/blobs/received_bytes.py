@@ -58,12 +58,12 @@ class IncomingFolder:
 
     @asynccontextmanager
     async def receive(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[Incoming, None]:
-        """Receive bytes in a file. It is deleted at the end of the block, unless it was moved.
+        """Receive bytes in a file, which is deleted when the context ends, unless it was moved.
 
         The bytes are hashed and written on threads, a megabyte at a time.
 
         Raises:
-            UnavailableProblem: the disk is full or fails; nothing remains.
+            UnavailableProblem: the disk is full or fails; no file remains.
         """
         path = self._folder / uuid.uuid4().hex
         with disk_problems():
@@ -81,7 +81,7 @@ class IncomingFolder:
 
     @asynccontextmanager
     async def scratch(self) -> AsyncGenerator[Path, None]:
-        """Create an empty folder that exists during the block."""
+        """Create an empty folder that exists until the context ends."""
         folder = self._folder / uuid.uuid4().hex
         with disk_problems():
             descriptor = await self._threads.acquire(
@@ -99,7 +99,7 @@ class IncomingFolder:
 
 
 async def _gathered(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the same bytes in pieces of about `_WRITE_BYTES`."""
+    """Yield the bytes of ``parts`` in pieces of about `_WRITE_BYTES`."""
     waiting: list[bytes] = []
     length = 0
     async for part in parts:

@@ -18,7 +18,7 @@ _SQL = load_statements("workspaced.storage.blobs", "queries.sql")
 
 
 class StoredBlob(NamedTuple):
-    """The row of stored bytes. ``unused_since``: when it was announced or found unused (milliseconds); None: in use."""
+    """The row of stored bytes. ``unused_since``: when the bytes were announced or found unused (milliseconds); None: in use."""
 
     sha256: str
     name: str

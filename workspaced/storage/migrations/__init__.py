@@ -5,7 +5,7 @@ step that it knows.
 
 The first line of a file is ``-- oldest program: N``: programs that know step N can use the database after this step. A step
 that adds something keeps the N of the previous step. A step that raises N removes only things that programs from N on do not
-use, so these programs also work before the step. It is released after the first program that does not use the removed things.
+use, so these programs also work before the step. Such a step is released after the first program without the removed things.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ function storeActions(name, actions) {
   }
 }
 
-// On the page after an import or a restoration: store its undo, so that the page of the sink can undo it, too.
+// On the page after an import or a restoration: store the undo of the action, so that the page of the sink also offers it.
 function keepUndo(form) {
   const name = `undo ${form.dataset.changes}`;
   const before = storedActions(name);
@@ -287,7 +287,7 @@ function startGrid(table) {
     editor.setSelectionRange(editor.value.length, editor.value.length);
   }
 
-  let warned = null; // the key of an entry that a pipeline feeds: the warning was shown, so the next Delete deletes it
+  let warned = null; // the key of an entry that a pipeline feeds: the warning was shown, so the next Delete deletes the entry
 
   async function remove(cell) {
     const row = cell.parentElement;

@@ -1,4 +1,4 @@
-// Send a chosen file to the service, and put the text that it returns into the table field. The service also reads workbooks.
+// Send a chosen file to the service, and put the returned text into the table field. The service also reads workbooks.
 "use strict";
 
 const chosen = byId("file");

@@ -138,7 +138,7 @@ function startSelection(form, table) {
   show();
 }
 
-// Paste cells from a spreadsheet: the preview of the import shows what they would change. A single column that is pasted on a
+// Paste cells from a spreadsheet: the preview of the import shows what the cells would change. A single column that is pasted on a
 // value gives the values of that row and of the rows below.
 function startPaste(table) {
   const lines = (text) => text.match(/(?:"(?:[^"]|"")*"|[^\n])+|(?<=\n|^)(?=\n)/g) || [];

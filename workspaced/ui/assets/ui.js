@@ -129,7 +129,7 @@ if (copy) {
   });
 }
 
-// "/" focuses the search field. If nothing has the focus, any other letter does so, too, and is the beginning of the text.
+// "/" focuses the search field. If nothing has the focus, any other letter also focuses the field, and begins the text.
 const search = byId("search");
 document.addEventListener("keydown", (event) => {
   const isLetter = event.key.length === 1 && !" ?".includes(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey;
@@ -146,7 +146,7 @@ for (const secret of document.querySelectorAll("input[readonly]")) {
   if (document.activeElement === secret) secret.select();
 }
 
-// Reload a part of the page until it no longer waits for a worker of the service. Return a function that reloads it now.
+// Reload a part of the page until it no longer waits for a worker of the service. Return a function that reloads the part now.
 // Unchanged elements are kept, so that focus and selection remain.
 function refresh(part) {
   const htmlOf = (parent) => Array.from(parent.children, (one) => one.outerHTML);
@@ -187,7 +187,7 @@ function refresh(part) {
           if (!("waits" in next.dataset)) return;
         }
       } catch {
-        // The service can't be reached; the next look may succeed.
+        // The service can't be reached; the next request may succeed.
       }
     }
     pause = Math.min(pause * 1.5, 15_000);
@@ -202,7 +202,7 @@ function refresh(part) {
   };
 }
 
-// If a search has found nothing in a part of the entries, continue it until it finds something or ends.
+// If a search has found nothing in a part of the entries, continue the search until it finds something or ends.
 async function searchOn() {
   for (let link; (link = document.querySelector("a[data-goes-on]"));) {
     try {

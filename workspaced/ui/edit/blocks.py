@@ -49,7 +49,7 @@ def _trail(request: PageRequest, workspace: Mapping[str, Any]) -> list[Link]:
 
 
 async def create_block(request: PageRequest) -> PageView | Response:
-    """Show the form of a new block, or create it. ``parent`` in the query is the id of the parent block."""
+    """GET: show the form of a new block. POST: create the block. ``parent`` in the query: the id of the parent block."""
     workspace = await request.workspace()
     fields = [*_fields(request, "NewBlock"), NEW_ID]
     page = FormPage(
@@ -75,7 +75,7 @@ async def create_block(request: PageRequest) -> PageView | Response:
 
 
 async def edit_block(request: PageRequest) -> PageView | Response:
-    """Show the form of a block, or change it."""
+    """GET: show the form of a block. POST: change the block."""
     workspace = await request.workspace()
     path = ("workspace", workspace["id"], "blocks", request.names["block"])
     block = (await request.get(*path)).record
@@ -94,7 +94,7 @@ async def edit_block(request: PageRequest) -> PageView | Response:
 
 
 async def delete_block(request: PageRequest) -> PageView | Response:
-    """Ask whether to delete a block, or delete it. The user can choose to delete the blocks below it, too."""
+    """GET: ask whether to delete a block. POST: delete the block and, if the user chose this, all blocks below the block."""
     workspace = await request.workspace()
     path = ("workspace", workspace["id"], "blocks", request.names["block"])
     found = await request.get(*path)

@@ -1,4 +1,4 @@
-"""Changes of several entries, each only if the entry is still as the page showed it, and the form that undoes them."""
+"""Changes of several entries, and the form that undoes them. An entry is changed only if it is as the page showed it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def changed_view(
 
 
 UNDO_BYTES: Final = 12_000_000
-"""The maximum size of the field with the values from before an action, in the encoding of forms."""
+"""The maximum size of the undo field (`undo_field`), in bytes of form data."""
 
 
 def undo_field(rows: Iterable[ChangedRow]) -> str:
@@ -196,7 +196,7 @@ async def _write_null(request: PageRequest, row: ChangedRow) -> bool:
 
 
 def _item(key: str, state: EntryState) -> dict[str, Any]:
-    """Return the item of a mass update for a state. A null or a kept value becomes an empty text, only for a dry run."""
+    """Return the item of a mass update for a state. In a dry run, a null or a kept value is sent as an empty text."""
     if state is None:
         return {"key": key, "delete": True}
     return {"key": key, "value": state.get("value") or "", "dataType": state["dataType"]}

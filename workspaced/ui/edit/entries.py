@@ -34,7 +34,7 @@ _ATTEMPTS: Final = 5
 
 
 async def create_entry(request: PageRequest) -> PageView | Response:
-    """Show the form of a new entry, or create it."""
+    """GET: show the form of a new entry. POST: create the entry."""
     workspace = await request.workspace()
     sink = (await request.get(*sink_path(request), take="1")).record
     page = FormPage(
@@ -48,7 +48,7 @@ async def create_entry(request: PageRequest) -> PageView | Response:
 
 
 async def edit_entry(request: PageRequest) -> PageView | Response:
-    """Show the form of an entry, or change it."""
+    """GET: show the form of an entry. POST: change the entry."""
     page, found = await _page(request, "Edit entry")
     entry = found.record
     fields = [
@@ -61,7 +61,7 @@ async def edit_entry(request: PageRequest) -> PageView | Response:
 
 
 async def delete_entry(request: PageRequest) -> PageView | Response:
-    """Ask whether to delete an entry, or delete it."""
+    """GET: ask whether to delete an entry. POST: delete the entry."""
     page, found = await _page(request, "Delete entry")
     key = found.record["key"]
     page = dataclasses.replace(
@@ -97,8 +97,8 @@ async def change_entry(request: PageRequest) -> PageView:
     """Perform one action of the grid. Show the new row of the entry, and the form that undoes the action.
 
     ``action`` is ``create``, ``set``, ``delete`` or ``restore``, which creates an entry and keeps its line ends. An undo is
-    also one of these actions. It has the former value, and the digest of the entry after the first action. So it is refused
-    if the entry was changed after the first action.
+    also one of these actions, with the former value, and with the digest of the entry after the undone action. So the undo is
+    refused if the entry was changed after the undone action.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -200,7 +200,7 @@ async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> 
 
 
 async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
-    """Delete an entry, and return its record. Raises ChangedMeanwhile: it has other values than the page showed."""
+    """Delete an entry, and return its record. Raises ChangedMeanwhile: the entry has other values than the page showed."""
     for attempt in range(1, _ATTEMPTS + 1):
         found = await request.get(*sink_path(request), key, origin="true")
         if entry_digest(found.record) != request.form.get(SHOWN):

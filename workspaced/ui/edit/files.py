@@ -78,7 +78,7 @@ def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 async def edit_file(request: PageRequest) -> PageView | Response:
-    """Show the form of a file, or change its name, description and tags."""
+    """GET: show the form of a file. POST: change the file's name, description and tags."""
     page, file = await _page(request, "Edit file")
     page = dataclasses.replace(page, fields=with_values(_FIELDS, file))
 
@@ -95,7 +95,7 @@ async def edit_file(request: PageRequest) -> PageView | Response:
 
 
 async def edit_metadata(request: PageRequest) -> PageView | Response:
-    """Show the metadata of a file as JSON, or replace them if they are still as the form showed them."""
+    """GET: show the metadata of a file as JSON. POST: replace the metadata if they are still as the form showed them."""
     page, file = await _page(request, "Edit metadata")
     path = ("cloud-storage", "metadata", file["id"])
     field = FormField(name="metadata", label="Metadata", kind="text", hint="A JSON object. Other programs may use it.")
@@ -127,7 +127,7 @@ async def edit_metadata(request: PageRequest) -> PageView | Response:
 
 
 async def delete_file(request: PageRequest) -> PageView | Response:
-    """Ask whether to delete a file, or delete it."""
+    """GET: ask whether to delete a file. POST: delete the file."""
     page, file = await _page(request, "Delete file")
     page = dataclasses.replace(
         page,

@@ -147,10 +147,10 @@ NEW_ID: Final = FormField(name="id", label="Id", hint="A UUID. Empty: the servic
 def schema_fields(
     schema: Schema, first: Sequence[str], *, without: Collection[str] = (), **more: Mapping[str, Any]
 ) -> list[FormField]:
-    """Return a field for each member of a body, except its id: first the members ``first``, then the other members, folded.
+    """Return fields for the members of a body, except its id and ``without``: first ``first``, then all others, folded.
 
-    Kinds, labels and hints follow from the schema. ``more``: by the name of a member, attributes of its `FormField`. A value
-    there is also the default.
+    Kinds, labels and hints follow from the schema. ``more`` has further attributes of a `FormField`, by the member's name. The
+    attribute ``value`` is also the default.
     """
     fields: list[FormField] = []
     members = schema["properties"]
@@ -176,7 +176,7 @@ def _schema_field(name: str, schema: Schema) -> FormField:
 
 
 def _first_form(schema: Schema) -> Schema:
-    """Return the schema or, if it has alternatives, the first one. The other alternatives are null and short forms."""
+    """Return the schema, or the first of its alternatives. The further alternatives are null and short forms."""
     return _first_form(schema["anyOf"][0]) if "anyOf" in schema else schema
 
 
@@ -212,7 +212,7 @@ def read_members(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[s
 
 
 def read_given(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the result of `read_members` without empty texts. A new record gets the default for these members."""
+    """Return the result of `read_members` without empty texts. A new record gets the default of each omitted member."""
     return {name: value for name, value in read_members(form, fields).items() if value != ""}
 
 
@@ -267,7 +267,7 @@ async def save(
 
     The form has a digest of the values that it showed. This digest is compared, not the version of the record, because each
     written entry changes the version of its sink. If-Match prevents a change between the comparison and the save. ``query``:
-    the query of the read. ``exact``: the values do not come from a form of a browser, so different line ends count.
+    the query of the read. ``exact``: the values do not come from a browser, so a difference only in line ends is a change.
 
     Raises:
         ChangedMeanwhile: another user has changed a value since the form was shown.
@@ -294,7 +294,7 @@ async def save(
 
 
 def _is_same(value: object, present: object) -> bool:
-    """Return whether a member equals the stored value. Lists are compared by lines: an item may have several lines."""
+    """Return whether a member equals the stored value. Lists are compared by line, because an item may have several lines."""
     if isinstance(value, list) and isinstance(present, list):
         return value == _read_lines(as_text(present))
     if isinstance(value, str) and isinstance(present, str):
@@ -303,7 +303,7 @@ def _is_same(value: object, present: object) -> bool:
 
 
 def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of the fields for the members of a record. The names for members of objects have a dot."""
+    """Return the text of each form field for a record. The field for a member of an object has a name with a dot."""
     texts = {name: as_text(value) for name, value in values.items() if not isinstance(value, Mapping)}
     for name, value in values.items():
         if isinstance(value, Mapping):

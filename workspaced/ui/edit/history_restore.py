@@ -1,4 +1,4 @@
-"""The restoration of entries from a comparison of two moments. Entries that were changed after it stay unchanged."""
+"""The restoration of entries from a comparison of two moments. Entries that differ from the later moment stay unchanged."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _replacements(
 
 
 async def _selected(request: PageRequest, keys: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the present entries of the keys, in this order. One request reads the page; other entries are read one by one."""
+    """Return the present entries in the order of ``keys``. One request reads the page; other entries are read one by one."""
     entry_range = entry_range_of(request)
     found = (await request.get(*entry_range.path, **entry_range.query)).record["entries"]
     known = {entry["key"]: entry for entry in found}

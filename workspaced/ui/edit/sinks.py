@@ -70,7 +70,7 @@ def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 async def create_sink(request: PageRequest) -> PageView | Response:
-    """Show the form of a new data sink, or create it."""
+    """GET: show the form of a new data sink. POST: create the data sink."""
     workspace = await request.workspace()
     fields = [*_fields(request), NEW_ID]
     page = FormPage(
@@ -88,7 +88,7 @@ async def create_sink(request: PageRequest) -> PageView | Response:
 
 
 async def edit_sink(request: PageRequest) -> PageView | Response:
-    """Show the form of a data sink, or change it."""
+    """GET: show the form of a data sink. POST: change the data sink."""
     workspace = await request.workspace()
     sink = (await request.get(*sink_path(request), take="1", origin="true")).record
     fields = _fields(request)
@@ -112,7 +112,7 @@ async def edit_sink(request: PageRequest) -> PageView | Response:
 
 
 async def delete_sink(request: PageRequest) -> PageView | Response:
-    """Ask whether to delete a data sink, or delete it."""
+    """GET: ask whether to delete a data sink. POST: delete the data sink."""
     workspace = await request.workspace()
     found = await request.get(*sink_path(request), take="1")
     sink = found.record

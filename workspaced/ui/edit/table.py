@@ -223,8 +223,8 @@ def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -
 def _delimiter(text: str) -> str:
     """Return the delimiter that occurs in most of the first lines, outside quotes. So a comma in a title has no effect.
 
-    If several delimiters occur in equally many lines, prefer the tab, then the most frequent delimiter, then the semicolon,
-    because a comma may be a decimal comma.
+    If several delimiters occur in equally many lines, prefer the tab, then the most frequent delimiter, then the semicolon.
+    A comma has the lowest rank, because it may be a decimal comma.
     """
     lines = ["".join(line.split('"')[::2]) for line in text.splitlines()[:_LOOKED_AT]]
 

@@ -43,7 +43,7 @@ _FOLDED: Final = (
 
 
 async def _fields(request: PageRequest, *, shown: Sequence[str] = _SHOWN, owned: bool) -> list[FormField]:
-    """Return the empty fields. All fields except ``shown`` are folded.
+    """Return the fields of the form, without a webhook's values. All fields except ``shown`` are folded.
 
     ``owned``: also return fields that only the owner of a webhook may see.
     """
@@ -93,7 +93,7 @@ def _filled(fields: Sequence[FormField], record: Mapping[str, Any]) -> list[Form
 
 
 async def create_webhook(request: PageRequest) -> PageView | Response:
-    """Show the form of a new webhook, or create it."""
+    """GET: show the form of a new webhook. POST: create the webhook."""
     fields = [*await _fields(request, owned=True), NEW_ID]
     page = FormPage(
         title="New webhook",
@@ -110,7 +110,7 @@ async def create_webhook(request: PageRequest) -> PageView | Response:
 
 
 async def edit_webhook(request: PageRequest) -> PageView | Response:
-    """Show the form of a webhook, or change it."""
+    """GET: show the form of a webhook. POST: change the webhook."""
     record = (await request.get("webhooks", request.names["webhook"])).record
     owned = is_owner(request, record)
     fields = await _fields(request, shown=[*_SHOWN, "enabled"], owned=owned)
@@ -134,7 +134,7 @@ async def edit_webhook(request: PageRequest) -> PageView | Response:
 
 
 async def delete_webhook(request: PageRequest) -> PageView | Response:
-    """Ask whether to delete a webhook, or delete it."""
+    """GET: ask whether to delete a webhook. POST: delete the webhook."""
     record = (await request.get("webhooks", request.names["webhook"])).record
     page = FormPage(
         title="Delete webhook",

@@ -38,7 +38,7 @@ def workspace_trail(workspace: Mapping[str, Any]) -> list[Link]:
 
 
 async def create_workspace(request: PageRequest) -> PageView | Response:
-    """Show the form of a new workspace, or create it."""
+    """GET: show the form of a new workspace. POST: create the workspace."""
     fields = schema_fields(request.schema_of("NewWorkspace"), ["label"], exportsEnabled={"value": "true"})
     fields.append(NEW_ID)
     page = FormPage(
@@ -56,7 +56,7 @@ async def create_workspace(request: PageRequest) -> PageView | Response:
 
 
 async def edit_workspace(request: PageRequest) -> PageView | Response:
-    """Show the form of a workspace, or change it."""
+    """GET: show the form of a workspace. POST: change the workspace."""
     workspace = await request.workspace()
     first = ["label", *(_FLAGS if request.may(WORKSPACES_DELETE) else ())]
     fields = schema_fields(
@@ -83,7 +83,7 @@ async def edit_workspace(request: PageRequest) -> PageView | Response:
 
 
 async def delete_workspace(request: PageRequest) -> PageView | Response:
-    """Ask whether to delete a workspace, or delete it."""
+    """GET: ask whether to delete a workspace. POST: delete the workspace."""
     workspace = await request.workspace()
     sinks = await request.get("workspace", workspace["id"], "data-sink", "list", take="1")
     counts = f"data sinks: {sinks.total}, blocks: {len(workspace['blocks'])}, and all its files"

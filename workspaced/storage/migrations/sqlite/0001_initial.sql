@@ -19,7 +19,7 @@ CREATE TABLE api_key (
     expires_at   INTEGER,                   -- NULL: never
     last_used_at INTEGER,
     revoked_at   INTEGER,
-    guest        INTEGER NOT NULL DEFAULT 0 -- 1: its grants apply only in workspaces with guests_enabled
+    guest        INTEGER NOT NULL DEFAULT 0 -- 1: the key's grants apply only in workspaces with guests_enabled
 ) WITHOUT ROWID;
 -- For each event, the service looks up the keys of the principals that may get the event.
 CREATE INDEX api_key_by_principal ON api_key (principal);
@@ -28,11 +28,11 @@ CREATE INDEX api_key_by_principal ON api_key (principal);
 CREATE TABLE api_key_secret (
     key_id      TEXT NOT NULL REFERENCES api_key (id) ON DELETE CASCADE,
     sha256      BLOB NOT NULL,
-    valid_until INTEGER,                    -- NULL: as long as the key
+    valid_until INTEGER,                    -- NULL: valid as long as the key
     PRIMARY KEY (key_id, sha256)
 ) WITHOUT ROWID;
 
--- A role on one workspace, or on all of them (workspace_id empty).
+-- A role on one workspace, or on all workspaces (workspace_id empty).
 CREATE TABLE access_grant (
     principal    TEXT NOT NULL,
     workspace_id TEXT NOT NULL,
@@ -85,7 +85,7 @@ CREATE TABLE workspace (
     last_sink_serial     INTEGER NOT NULL DEFAULT 0,
     sink_count           INTEGER NOT NULL DEFAULT 0,
     block_count          INTEGER NOT NULL DEFAULT 0,
-    purging              INTEGER NOT NULL DEFAULT 0 -- 1: it can't be restored, because part of it is removed
+    purging              INTEGER NOT NULL DEFAULT 0 -- 1: the workspace can't be restored, because a part is removed
 );
 CREATE INDEX workspace_deleted ON workspace (deleted_at) WHERE deleted_at IS NOT NULL;
 
@@ -137,8 +137,8 @@ CREATE TABLE data_sink (
     updated_at      INTEGER NOT NULL,
     created_by      TEXT NOT NULL,
     updated_by      TEXT NOT NULL,
-    -- NULL: the sink exists. Otherwise it is deleted: no request finds it, and its id is free. Its entries up to this number
-    -- are already removed; the remaining entries are removed in steps.
+    -- NULL: the sink exists. Otherwise the sink is deleted: no request finds the sink, and its id is free. Its entries up to
+    -- this number are already removed. The remaining entries are removed in steps.
     removed_to      INTEGER,
     -- How many changes of each entry are kept, and for how many days. NULL: the default of the service; 0 changes: no history.
     history_changes INTEGER,
@@ -146,7 +146,7 @@ CREATE TABLE data_sink (
     -- The time from which every change of the sink is recorded; NULL: no history. Rows up to history_after are ignored.
     history_from    INTEGER,
     history_after   INTEGER NOT NULL DEFAULT 0,
-    -- 1: writes without an origin do not change entries that were written with one.
+    -- 1: writes without an origin do not change entries that were written with an origin.
     protect_fed_entries INTEGER NOT NULL DEFAULT 0,
     UNIQUE (workspace, serial)
 );
@@ -176,7 +176,7 @@ CREATE TABLE data_sink_entry (
 CREATE UNIQUE INDEX data_sink_entry_by_key ON data_sink_entry (sink, key);
 CREATE UNIQUE INDEX data_sink_entry_by_supplied_id ON data_sink_entry (id) WHERE id_supplied;
 -- A sink's entries in the order of their creation. SQLite appends the rowid, which is the number, to every index. Numbers
--- only grow and never change, so an insertion appends to the index, and an update does not touch it. Only statements with the
+-- only grow and never change, so an insertion appends to the index, and an update does not change it. Only statements with the
 -- expression "sink + 0" use the index. With the plain column, PostgreSQL might also use it to find an entry by sink and key.
 CREATE INDEX data_sink_entry_by_sink ON data_sink_entry (sink + 0);
 
@@ -194,7 +194,7 @@ INSERT INTO data_sink_entry_numbers (one, last_number, scramble) VALUES (1, 0, r
 -- in the entry, so each value is stored once. No foreign key: the removal of a sink deletes its changes first, and a check for
 -- each row would slow bulk writes.
 CREATE TABLE entry_change (
-    number        INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused, because data_sink.history_after is such a number
+    number        INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused, because data_sink.history_after refers to it
     sink          INTEGER NOT NULL,
     key           TEXT NOT NULL,
     at            INTEGER NOT NULL,                    -- never decreases for a key
@@ -206,14 +206,14 @@ CREATE TABLE entry_change (
     client_id     TEXT NOT NULL,
     request_id    TEXT NOT NULL,
     operation     TEXT NOT NULL,
-    old_origin    INTEGER                              -- as data_sink_entry.origin
+    old_origin    INTEGER                              -- in the form of data_sink_entry.origin
 );
 CREATE INDEX entry_change_by_key ON entry_change (sink, key, at);
 CREATE INDEX entry_change_by_time ON entry_change (sink, at);
 CREATE INDEX entry_change_cut ON entry_change (sink, known_from) WHERE known_from IS NOT NULL;
 
--- Origins of values, each stored once for each sink, because a write locks its sink. Entries and changes refer to an origin and
--- a row. An index of these references would slow bulk writes, so a job searches for origins without references.
+-- Origins of values. Each sink has its own origins, because a write locks only its sink. Entries and changes refer to an origin
+-- and a row. An index of these references would slow bulk writes, so a job searches for origins without references.
 CREATE TABLE entry_origin (
     number   INTEGER PRIMARY KEY AUTOINCREMENT,        -- never reused, because a reader may still have the number
     sink     INTEGER NOT NULL,
@@ -223,12 +223,12 @@ CREATE TABLE entry_origin (
     run      TEXT NOT NULL,
     pipeline TEXT NOT NULL,
     link     TEXT NOT NULL,
-    kept_at  INTEGER NOT NULL                          -- when it was last written, or found in use
+    kept_at  INTEGER NOT NULL                          -- when the origin was last written, or found in use
 );
 CREATE UNIQUE INDEX entry_origin_by_digest ON entry_origin (sink, digest);
 CREATE INDEX entry_origin_by_age ON entry_origin (kept_at);
 
--- The newest epoch and attempt of each writer in a workspace; a request with an older one is refused.
+-- The newest epoch and attempt of each writer in a workspace. A request with an older epoch or attempt is refused.
 CREATE TABLE writer (
     workspace TEXT NOT NULL REFERENCES workspace (id) ON DELETE CASCADE,
     name      TEXT NOT NULL,
@@ -261,7 +261,7 @@ CREATE TABLE idempotent_response (
     created_at  INTEGER NOT NULL
 );
 
--- The audit log: one row for each change; a bulk request is one change. It contains no values and no secrets. Rows are only
+-- The audit log: one row for each change; a bulk request is one change. A row contains no values and no secrets. Rows are only
 -- appended, and dropped after their retention time. There is no foreign key, because the resource of a row may be deleted.
 CREATE TABLE audit_row (
     number         INTEGER PRIMARY KEY,
@@ -291,13 +291,13 @@ CREATE TABLE webhook (
     headers           BLOB NOT NULL,              -- a sealed JSON list
     data_events       TEXT NOT NULL,              -- a JSON list
     oauth             BLOB NOT NULL,              -- a sealed JSON object
-    workspace_ids     TEXT NOT NULL,              -- a JSON list; empty: all that the owner may read
+    workspace_ids     TEXT NOT NULL,              -- a JSON list; empty: all workspaces that the owner may read
     ignore_client_ids TEXT NOT NULL,              -- a JSON list
     coalesce_updates  INTEGER NOT NULL,
     enabled           INTEGER NOT NULL,
     disabled_reason   TEXT NOT NULL,
     failing_since     INTEGER,                    -- NULL: the last attempt succeeded, or there was none
-    failures          INTEGER NOT NULL DEFAULT 0, -- attempts since then
+    failures          INTEGER NOT NULL DEFAULT 0, -- failed attempts since then
     version           INTEGER NOT NULL,
     created_at        INTEGER NOT NULL,
     updated_at        INTEGER NOT NULL,
@@ -308,7 +308,7 @@ CREATE TABLE webhook (
     batch_entries     INTEGER NOT NULL DEFAULT 0  -- 1: events of several entries in a request
 );
 CREATE INDEX webhook_by_owner ON webhook (owner);
--- Every write reads this index; it is nearly always empty.
+-- Every write reads this index, which is nearly always empty.
 CREATE INDEX webhook_enabled ON webhook (number) WHERE enabled = 1;
 CREATE INDEX webhook_deleted ON webhook (number) WHERE removed_to IS NOT NULL;
 
@@ -346,8 +346,8 @@ CREATE TABLE event (
 );
 CREATE INDEX event_by_age ON event (created_at);
 
--- Events that were committed for a webhook and have no delivery yet: those with numbers from first_event to last_event and
--- of these types. The rows of a webhook become deliveries in the order of their numbers.
+-- Events that were committed for a webhook and have no delivery yet: the events from first_event to last_event with one of the
+-- types. The rows of a webhook become deliveries in the order of their numbers.
 CREATE TABLE event_fan_out (
     number      INTEGER PRIMARY KEY,
     webhook     INTEGER NOT NULL REFERENCES webhook (number) ON DELETE CASCADE,
@@ -366,14 +366,14 @@ CREATE TABLE delivery (
     event       INTEGER NOT NULL REFERENCES event (number) ON DELETE CASCADE,
     resource    TEXT NOT NULL,                    -- type and id of the event's resource
     status      TEXT NOT NULL,
-    tries       INTEGER NOT NULL DEFAULT 0,       -- since it was queued; a redelivery begins at 0
-    attempts    INTEGER NOT NULL DEFAULT 0,       -- ever
+    tries       INTEGER NOT NULL DEFAULT 0,       -- attempts since it was queued; a redelivery begins at 0
+    attempts    INTEGER NOT NULL DEFAULT 0,       -- all attempts
     due_at      INTEGER NOT NULL,
     lease       TEXT,
     created_at  INTEGER NOT NULL,
     finished_at INTEGER
 );
--- The order matters: if two indexes are equally good for a statement, SQLite uses the index that was created last. The index
+-- The order of indexes matters: if two are equally good for a statement, SQLite uses the index that was created last. The index
 -- delivery_by_webhook is first, because it has every delivery of thirty days.
 CREATE INDEX delivery_by_webhook ON delivery (webhook, number);
 CREATE INDEX delivery_by_event ON delivery (event);
@@ -397,9 +397,9 @@ CREATE TABLE delivery_attempt (
 -- before its bytes are deleted. A name is never used again. Files, uploads and outputs refer to the rows.
 CREATE TABLE blob (
     sha256       TEXT NOT NULL PRIMARY KEY,
-    name         TEXT NOT NULL,                  -- of the bytes in the folder or bucket
+    name         TEXT NOT NULL,                  -- the name of the bytes in the folder or bucket
     size         INTEGER NOT NULL,
-    unused_since INTEGER                         -- when it was announced, or found without a reference; NULL: in use
+    unused_since INTEGER                         -- when the bytes were announced, or found unused; NULL: in use
 ) WITHOUT ROWID;
 CREATE INDEX blob_unused ON blob (unused_since) WHERE unused_since IS NOT NULL;
 
@@ -474,8 +474,8 @@ CREATE TABLE conversion (
     number      INTEGER PRIMARY KEY,
     version     INTEGER NOT NULL UNIQUE REFERENCES cloud_version (number) ON DELETE CASCADE,
     state       TEXT NOT NULL,
-    attempt     INTEGER NOT NULL,                -- ever
-    failures    INTEGER NOT NULL,                -- since the last request for the conversion
+    attempt     INTEGER NOT NULL,                -- number of all attempts
+    failures    INTEGER NOT NULL,                -- failed attempts since the last request for the conversion
     error_class TEXT,
     error       TEXT,
     due_at      INTEGER NOT NULL,
