@@ -141,7 +141,7 @@ class Running:
         return sum(cpu_seconds(pid) for pid in [self.process.pid, *children_of(self.process.pid)])
 
     def task_seconds(self) -> float:
-        """Return the processor time so far of the running threads, in seconds to the nanosecond, without ended threads."""
+        """Return the processor time of the running threads so far, in seconds (exact to 1 ns), without ended threads."""
         return sum(int(text.split()[0]) for text in self._of_tasks("schedstat")) / 1e9
 
     def wakeups(self) -> int:

@@ -101,7 +101,7 @@ class _ServerState:
         if self.single:
             return 200, json.dumps({"id": SINK, "label": self.label, "entries": []}).encode()
         if self.label and path.endswith(f"/data-sink/{SINK}".encode()):
-            # The server stores no entries. Without this member, a sender that needs entries fails and reads nothing wrong.
+            # The server stores no entries, so the member `entries` is missing. A sender that needs entries then fails.
             return 200, json.dumps({"id": SINK, "label": self.label, "visibleId": "SNK-1"}).encode()
         return 501, b'{"error":"This server only counts."}'
 

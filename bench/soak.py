@@ -5,7 +5,7 @@ cuts connections, delays responses, and responds with 429 and 503. At the end ev
 is fitted through the samples of the second half of the time. If this line rises too much, the program leaks.
 
 The growth of the daemon's memory is also divided by the rows of the log, because a leak of a few hundred bytes a row is small
-beside the whole memory. What a statement on a reading connection leaks is measured separately, before the load.
+compared with the whole memory. The leak of a statement on a reading connection is measured separately, before the load.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Samples:
 
 
 def _observe(pid: int) -> dict[str, float]:
-    """Return the measures of a process and its descendants, in sum."""
+    """Return the measures of a process and its descendants, added up."""
     found = dict.fromkeys(MEASURES, 0.0)
     for member in _family(pid):
         process = Path(f"/proc/{member}")

@@ -33,7 +33,7 @@ def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list
 def locked_requirements(lock: str, requirements: Iterable[str]) -> str:
     """Return the blocks of a lock file that ``pip install --require-hashes`` needs for the requirements.
 
-    The environment that runs this must have the locked packages (`make dev`).
+    The Python environment of the caller must have the locked packages (`make dev`).
 
     Raises:
         KeyError: a package is not in the lock file; run ``make lock``.

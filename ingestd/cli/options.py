@@ -87,7 +87,7 @@ def configuration_at(path: Path | None, *, secrets: bool) -> Configuration:
 
 
 def chosen_names(configuration: Configuration, names: Sequence[str]) -> list[str]:
-    """Return ``names`` without repetitions; all pipelines if ``names`` is empty.
+    """Return ``names`` without repetitions, or the names of all pipelines if ``names`` is empty.
 
     Raises:
         click.UsageError: there is no such pipeline.

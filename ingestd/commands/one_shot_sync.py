@@ -29,7 +29,7 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a sync.
 
     ``delivered``: entries written by this run. ``pending``: pending entries of all sinks, except entries of paused pipelines.
-    ``rejected``: rejected records and entries of the selected pipelines, by this run or an earlier one. ``held``: held runs of
+    ``rejected``: rejected records and entries of the selected pipelines, by this run or earlier runs. ``held``: held runs of
     the selected pipelines. ``paused``: selected pipelines that were not read because they are paused. ``stuck``: sinks with a
     blocker that a person must remove. ``interrupted``: a signal's name, ``timeout`` or empty.
     """

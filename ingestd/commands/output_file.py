@@ -56,7 +56,7 @@ def _require_alike(path: Path, beginning: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Open a new file that replaces ``path`` at the end of the block. It gets the mode of the file that it replaces.
+    """Open a new file that replaces ``path`` at the end of the block. The new file gets the mode of the replaced file.
 
     After an exception, the new file is removed. The block writes directly to a device or pipe, such as ``/dev/null``.
 
@@ -85,7 +85,7 @@ def replacing(path: Path) -> Iterator[TextIO]:
 def _hidden_file(target: Path, mode: int) -> Iterator[BinaryIO]:
     """Open a new hidden file in the folder of ``target``, and replace ``target`` by this file at the end of the block.
 
-    After an exception, the new file is removed. An old file or link of its name is removed, never followed. The umask applies.
+    After an exception, the new file is removed. An old file or link of this name is removed, never followed. The umask applies.
     """
     hidden = target.with_name(f".{target.name}.part")
     hidden.unlink(missing_ok=True)

@@ -47,7 +47,7 @@ def compare(running: Settings, found: Settings, *, restart: Iterable[str] = ()) 
     after = {pipeline.name: pipeline for pipeline in found.pipelines}
     changed = {name for name, pipeline in after.items() if name in before and before[name] != pipeline}
     changed.update(restart)
-    # A pipeline that has read nothing yet takes over the state of a removed pipeline with the same source and sink.
+    # A pipeline that has read nothing yet restarts to take over the state of a removed pipeline with equal source and sink.
     removed_sources = {digest for name, digest in source_digests(running.pipelines).items() if name not in after}
     changed.update(name for name, digest in source_digests(found.pipelines).items() if digest in removed_sources)
     key = running.service.api_key != found.service.api_key

@@ -131,7 +131,7 @@ def resolve(text: str) -> str | int | float | bool | None:
 
 
 def described(node: Node) -> str:
-    """Return a phrase for an error sentence: the number 007, 'abc', nothing, a list."""
+    """Return a phrase for an error sentence, such as: the number 007, 'abc', nothing, a list."""
     match node:
         case MappingNode():
             return described_value({})

@@ -128,7 +128,7 @@ def _decoded(
 
 
 def _share_alike(rows: Sequence[Row]) -> float:
-    """Return the share of rows in the lower half with the most common number of fields; 0 if this number is 1."""
+    """Of the rows in the lower half, return the share with the most common number of fields; 0 if this number is 1."""
     lengths = [len(cells) for _, cells in rows[len(rows) // 2 :]]
     if not lengths:
         return 0.0

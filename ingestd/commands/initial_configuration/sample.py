@@ -83,7 +83,7 @@ def records_of_file(path: Path, settings: FormatSettings) -> SampleRecords:
 
 
 def glob_of(name: str) -> str:
-    """Return a glob for names of the format of ``name``, or else with its last suffix. Other parts may vary, such as a date."""
+    """Return a glob for the format's suffix (or the last suffix) in ``name``. Other parts may vary, such as a date."""
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         configuration = _draft(Path(folder), {"connector": "directory", "path": folder}, {})
     globs: list[str] = configuration.settings.pipelines[0].source.options.model_dump()["pattern"]

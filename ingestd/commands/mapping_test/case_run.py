@@ -102,7 +102,7 @@ def map_case(
         for batch in checked_batches(sample(case.sample) if case.sample is not None else iter((_batch(case),)))
     )
     try:
-        is_reading = case.sample is not None or case.columns is not None  # ``rows`` alone are no whole reading
+        is_reading = case.sample is not None or case.columns is not None  # ``rows`` alone are no complete reading
         fields = AbsentFields(mapping, whole=is_reading)
         if groups is not None:
             of_groups = AbsentFields(groups, whole=is_reading)
