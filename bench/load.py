@@ -53,7 +53,7 @@ def bodies_of(keys: list[str], items: int) -> list[bytes]:
 
 
 class _Feed:
-    """Gives requests to free connections. `done` ends when all requests have a response, or when one failed."""
+    """Gives requests to free connections. `done` ends when all requests have a response, or when a request has failed."""
 
     def __init__(self, requests: Iterable[bytes]) -> None:
         self._requests: Iterator[bytes] = iter(requests)
@@ -191,7 +191,7 @@ async def _connected(url: str, head: bytes) -> _Connection:
 
 
 def _reads(url: str, keys: Sequence[str]) -> Iterator[bytes]:
-    """Yield an endless alternation of requests: one reads an entry, one the first page of 100 entries."""
+    """Yield requests without end, alternately for an entry and for the first page of 100 entries."""
     sink = _path(url).removesuffix(b"/mass")
     for key in cycle(keys):
         for target in (b"/" + quote(key, safe="").encode(), b"?take=100&sortedBy=key"):

@@ -383,7 +383,7 @@ def bytes_a_statement(folder: Path, *, statements: int = STATEMENTS) -> float:
     """Return the bytes by which a statement on a reading connection of a state file increases this process's memory."""
     mirror = SqliteMirror.open(folder / "statements.db")
     try:
-        # The first statements fill caches. Other parts of the process may allocate in one round, but a leak grows in each.
+        # The first statements fill caches. Other parts may allocate memory in one round, but a leak grows in all rounds.
         sizes = []
         for count in (1000, *[statements] * 3):
             for _ in range(count):

@@ -37,7 +37,7 @@ def utc_option(verb: Callable[..., R]) -> Callable[..., R]:
 
 
 def _choose_zone(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> bool:
-    """Print times in UTC if any of the flags is set, whatever their order is."""
+    """Print times in UTC if ``--json`` or ``--utc`` is set, in any order of the options."""
     if is_set:
         ctx.meta["ingestd.utc"] = True
     use_zone(UTC_NAME if "ingestd.utc" in ctx.meta else local_zone(os.environ))

@@ -42,7 +42,7 @@ class ConfigurationChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(running: Settings, found: Settings, *, restart: Iterable[str] = ()) -> ConfigurationChanges:
-    """Compare the settings in use with the new settings. ``restart``: pipelines that restart in any case."""
+    """Compare the settings in use with the new settings. ``restart``: pipelines that restart even if unchanged."""
     before = {pipeline.name: pipeline for pipeline in running.pipelines}
     after = {pipeline.name: pipeline for pipeline in found.pipelines}
     changed = {name for name, pipeline in after.items() if name in before and before[name] != pipeline}

@@ -108,7 +108,7 @@ class Reconfigurer:
         return renamed
 
     def retry(self) -> SourcesRetried:
-        """Retry waiting lanes and failed sources at once, except sources that asked for a wait. Return the sources."""
+        """Retry waiting lanes and failed sources at once, except sources that asked for a wait."""
         self.dispatcher.retry_now()
         for connector in self.connectors.values():
             connector.resume()

@@ -63,7 +63,7 @@ _COUNTED = 1_000_000
 
 
 class StandbyPhase:
-    """A daemon with `--standby`. ``url``: where shipments are stored. ``serve`` serves the listener of a standby.
+    """A daemon with `--standby`. ``url``: the place where shipments are stored. ``serve`` serves the listener of a standby.
 
     A simulation passes its own ``client``, ``place``, ``clock`` (see `Lease`) and ``now`` (see `Standby`).
 

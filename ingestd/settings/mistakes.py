@@ -1,7 +1,7 @@
 """Validation of a file's values. Each mistake has its location in the file.
 
 A sentence never quotes the value of a placeholder or of a secret setting. If validation fails, it is repeated with harmless
-values in place of these values. Only sentences of the repeated validation are shown.
+texts in place of such values. Only sentences of the repeated validation are shown.
 """
 
 from __future__ import annotations

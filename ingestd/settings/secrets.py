@@ -81,7 +81,7 @@ class Placeholders:
         return Filled(text="".join([*parts, text[end:]]), secret=secret)
 
     def again(self, text: str) -> RepeatedSecret:
-        """Return a text for a secret that may change: its placeholders are filled at each use."""
+        """Return ``text`` as a secret that may change: its placeholders are filled at each use."""
         return RepeatedSecret(text=text, placeholders=self)
 
     def _value(self, body: str, position: int) -> str:

@@ -32,7 +32,7 @@ DRAFT_KEY = secrets.token_hex()
 """The API key of drafts. Every later message of the command masks this text, so it must not be a word of a message."""
 
 FormatSettings = Mapping[str, object]
-"""The setting ``format`` of a source; empty: the suffix of the file selects the format."""
+"""The setting ``format`` of a source. If it is empty, the suffix of the file selects the format."""
 
 
 class SampleRecords(msgspec.Struct, frozen=True, kw_only=True):

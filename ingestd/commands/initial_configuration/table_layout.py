@@ -88,7 +88,7 @@ class _Table:
         self._kinds = [self._kind(cells) for _, cells in self._rows]
 
     def _kind(self, cells: Sequence[str]) -> str:
-        """Return ``record`` or ``text`` by the cells in columns with values; an empty text if most of these are missing."""
+        """Return ``record`` or ``text`` by the cells in columns with values; an empty text if most cells are missing."""
         present = [cells[at] for at in self._valued if not _is_missing(cells, at)]
         values = sum(map(_is_value, present))
         if not present or len(present) * 2 < len(self._valued):

@@ -85,7 +85,7 @@ class DecideRun(msgspec.Struct, frozen=True, kw_only=True, tag="decide_run"):
 class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
     """A decided run, with counts of the changed entries. ``refusal``: why the run can't be approved or discarded, or empty.
 
-    ``read_again``: an approved run could not be written completely; its source is read again and passes the guard.
+    ``read_again``: the approved run could not be written completely, so its source is read again and passes the guard.
     ``paused``: the pipeline is paused, so the entries are sent when it is resumed.
     """
 
