@@ -4,9 +4,9 @@ It implements HTTP itself, because a general client would be the bottleneck: for
 seconds, and this program about a hundredth of that.
 
 ``python -m bench.load CONNECTIONS KIND SEED COUNT URL...``, with the key in BENCH_API_KEY, prints seconds, CPU seconds and
-latencies. KIND is ``single``, ``keyed`` (single, each request with an Idempotency-Key, as the daemon sends it), ``read``
-(single, while further connections read entries and pages) or the number of items in a bulk body. COUNT is the number of
-entries. Each URL is the mass update of a sink; the connections are divided among the URLs.
+latencies. KIND is ``single``, ``keyed``, ``read``, or the number of items in a bulk body. ``keyed``: single requests, each with
+an Idempotency-Key like the daemon's. ``read``: single requests, while further connections read entries and pages. COUNT is the
+number of entries. Each URL is the mass update of a sink; the connections are divided among the URLs.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Files are changed, replaced and added all the time, and a log grows by `ROWS_A_S
 cuts connections, delays responses, and responds with 429 and 503. At the end every sink must have exactly the last values. A line
 is fitted through the samples of the second half of the time. If this line rises too much, the program leaks.
 
-The growth of the daemon's memory is also divided by the rows of the log, because a leak of a few hundred bytes a row is small
+The growth of the daemon's memory is also divided by the rows of the log: a leak of a few hundred bytes a row is small
 compared with the whole memory. The leak of a statement on a reading connection is measured separately, before the load.
 """
 

@@ -227,7 +227,7 @@ def _control_groups() -> Iterator[list[Path]]:
 
 
 def _hierarchies() -> Iterator[tuple[Path, str]]:
-    """Yield (mount, this process's group) of version 2 of control groups, and of systemd's hierarchy of version 1."""
+    """Yield the mount point and this process's group: for control groups version 2 and for systemd's hierarchy of version 1."""
     own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines())
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         before, _, after = line.partition(" - ")

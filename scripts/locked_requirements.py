@@ -13,7 +13,7 @@ _BLOCK = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?P<extras>\[.*\])?==.*(?:\n[ \t
 
 
 def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list[Distribution]:
-    """Return the installed distributions that the requirements need, also indirectly, except the names in ``without``."""
+    """Return the installed distributions that the requirements need directly or indirectly, except the names in ``without``."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
     left = [Requirement(text) for text in requirements]

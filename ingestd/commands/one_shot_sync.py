@@ -81,8 +81,8 @@ async def sync(
     with its sources. ``own_process`` False: the sync runs within another program. It then handles no signal, and no deadline
     ends the process; cancel the sync instead.
 
-    The sync ends early at a signal, after ``timeout_seconds``, or if all pending entries are blocked until a person acts, for
-    example because the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
+    The sync ends early at a signal, after ``timeout_seconds``, or if all pending entries are blocked until a person acts.
+    For example, the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
 
     Raises:
         MirrorError: the state file can't be used, or became unusable.

@@ -33,9 +33,9 @@ async def _ignore(_: SinkAddress) -> None:
 class OwnershipKeeper:
     """Requests comparisons of sinks that may contain unexplained entries: after the daemon's start, and after each adoption.
 
-    If the state file is in doubt, sinks are compared and repaired in the same way. Entries are removed only if every pipeline
-    of the sink was read completely in this process and since the adoption, no pipeline has rejections, and all pipelines have
-    ``deletes: remove``. If there is nothing to do, the cost is one query after the first pass.
+    If the state file is in doubt, sinks are compared and repaired in the same way. Entries are removed only if three conditions
+    are met: every pipeline of the sink was read completely in this process and since the adoption; no pipeline has rejections;
+    all pipelines have ``deletes: remove``. If there is nothing to do, the cost is one query after the first pass.
 
     ``on_compared`` is awaited with a sink that may get entries again: the sink was compared, or no pipeline writes it
     any more. Call all methods except `waits_for` on the event loop's thread.

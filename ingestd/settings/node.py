@@ -87,8 +87,8 @@ class FoundNode(msgspec.Struct, frozen=True, kw_only=True):
 def find(root: Node, asked: Sequence[Key]) -> FoundNode:
     """Return the node at the path ``asked``, without the steps that the file does not have.
 
-    There may be such steps, because a pydantic location also names the alternatives of a union, and a file may have a single
-    mapping instead of a list with one mapping.
+    Such steps have two causes. A pydantic location also names the alternatives of a union, and a file may have a single mapping
+    instead of a list with one mapping.
     """
     node, key_location = root, root.location
     path: list[Key] = []
