@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…] [--rows N] [--repeat N] [--seconds N] [--json FILE]``, and commands that read files of --json."""
+"""Runs benchmarks (``python -m bench [NAME…]``), or reads their result files (``compare``, ``goals``, ``chart``)."""
 
 from __future__ import annotations
 

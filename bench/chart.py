@@ -1,4 +1,4 @@
-"""An SVG picture of a run's results: first delivery, unchanged file, and the time until a dropped file can be read."""
+"""An SVG picture of a run's results: first delivery, unchanged file, and time until dropped entries are readable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Panel:
-    """A bar chart within the picture. ``bars``: (name, value); names that begin with "ingestd" have our colour."""
+    """A bar chart within the picture. ``bars``: (name, value); names that begin with "ingestd" have the colour of ingestd."""
 
     title: str
     note: str

@@ -137,11 +137,11 @@ class Running:
         return peak_mib(self.process.pid) or 0.0
 
     def family_cpu_seconds(self) -> float:
-        """Return user and system time so far of the process and its running children, in seconds."""
+        """Return the user and system time of the process and its running children so far, in seconds."""
         return sum(cpu_seconds(pid) for pid in [self.process.pid, *children_of(self.process.pid)])
 
     def task_seconds(self) -> float:
-        """Return the processor time so far of the running threads, in seconds to the nanosecond, without ended threads."""
+        """Return the processor time of the running threads so far, in seconds (exact to 1 ns), without ended threads."""
         return sum(int(text.split()[0]) for text in self._of_tasks("schedstat")) / 1e9
 
     def wakeups(self) -> int:
@@ -157,7 +157,7 @@ class Running:
         return [(task / name).read_text() for task in Path(f"/proc/{self.process.pid}/task").iterdir()]
 
     def cpu_seconds(self) -> float:
-        """Return user and system time so far, without ended children."""
+        """Return the user and system time of the process so far, in seconds, without its children."""
         return cpu_seconds(self.process.pid)
 
 
@@ -165,7 +165,7 @@ def children_of(pid: int) -> list[int]:
     """Return the process ids of the running children of a process."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
             found += [int(child) for child in (task / "children").read_text().split()]
     return found
 
@@ -193,7 +193,7 @@ def running(command: Sequence[str], *, log: Path, extra: Mapping[str, str] | Non
 
 
 def cpu_seconds(pid: int, *, with_ended_children: bool = False) -> float:
-    """Return user and system time so far of a process in seconds, without its running children."""
+    """Return the user and system time of a process so far, in seconds, without its running children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11 : 15 if with_ended_children else 13])) / _TICKS
 

@@ -1,4 +1,4 @@
-"""The first delivery of a large file: entries a second and cost, compared with the limits."""
+"""The first delivery of a large file: entries a second and cost, compared with the limits of the machine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def measure(options: Options) -> Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
-    """Delivers the same rows once by each program, and adds the figures."""
+    """Delivers the same rows once with each program, and records the figures."""
 
     figures: Rounds
     rows: int

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 Direction: TypeAlias = Literal["slower", "faster", "changed"]
 
 TOLERANCE = 0.1
-"""The relative difference of medians that is not reported. It is needed because the ratio of a single round has no spread."""
+"""A relative difference of medians up to this value is not reported. The ratio of a single round has no spread to compare."""
 
 
 class ResultsUnusable(Exception):
@@ -64,7 +64,7 @@ def read_results(path: Path) -> dict[str, Any]:
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    """Return the ratios that differ between two runs; first the ratios that became slower.
+    """Return the ratios that differ between two runs. Ratios that became slower come first.
 
     A ratio differs if its medians differ by more than `TOLERANCE` and the ranges of its rounds do not overlap.
     Benchmarks and ratios that only one run has are left out.

@@ -2,7 +2,7 @@
 
 It supports the operations of the interface document that a sender with bulk mass-update needs. It also accepts syslog-ng's
 bodies at ``/lines``, and webhooks at ``/events``, which it does not count. It counts all keys (``P`` and eight digits) and the
-distinct keys, and keeps the last item of each body so that values can be checked.
+distinct keys. It keeps the last item of each body so that values can be checked.
 
 ``python -m bench.counting`` prints its port. With ``--single`` it implements only the document: no bulk, one empty sink, one
 entry a request. ``GET /tally`` returns the counts, ``POST /tally`` resets them. Times are of the machine's monotonic clock.
@@ -101,7 +101,7 @@ class _ServerState:
         if self.single:
             return 200, json.dumps({"id": SINK, "label": self.label, "entries": []}).encode()
         if self.label and path.endswith(f"/data-sink/{SINK}".encode()):
-            # The server stores no entries. Without this member, a sender that needs entries fails and reads nothing wrong.
+            # The server stores no entries, so the member `entries` is missing. A sender that needs entries then fails.
             return 200, json.dumps({"id": SINK, "label": self.label, "visibleId": "SNK-1"}).encode()
         return 501, b'{"error":"This server only counts."}'
 

@@ -60,7 +60,7 @@ def _postgresql(figures: Rounds, url: str, rows: int) -> None:
 
 
 def _read(figures: Rounds, name: str, *, how: str, url: str, table: str, rows: int, times: int = 2) -> None:
-    # `_child` ignores the first time, in which polars starts its threads and allocates memory.
+    # `_child` ignores the first reading, in which polars starts its threads and allocates memory.
     response = _child(figures, name, "bench.limits.database_rows", how, url, table, str(times))
     if response["rows"] != rows:
         raise Wrong(f"{name}: {response['rows']} rows were read of {rows}")

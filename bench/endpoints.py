@@ -97,7 +97,7 @@ def workspace_service(folder: Path, *more: str, **environment: str) -> Iterator[
 
 @contextlib.contextmanager
 def further_host(service: Endpoint, folder: Path, **environment: str) -> Iterator[Endpoint]:
-    """Run another process of ``service``. ``folder`` and ``environment`` are those of its `workspace_service`."""
+    """Run another process of ``service``. Pass the ``folder`` and ``environment`` of its `workspace_service`."""
     with _serving(folder, **environment) as (url, child):
         yield replace(service, url=url, child=child)
 

@@ -17,7 +17,7 @@ class Ratio(float):
 
     @classmethod
     def over(cls, values: Sequence[float]) -> Ratio:
-        """Return the median, lowest and highest of at least one value."""
+        """Return the median of ``values`` with the lowest and the highest value. ``values`` must not be empty."""
         ratio = cls(statistics.median(values))
         ratio.lowest, ratio.highest = min(values), max(values)
         return ratio
@@ -44,7 +44,7 @@ class Rounds:
         return shown if low == high else f"{shown} ({low}-{high})"
 
     def ratio(self, over: str, under: str) -> Ratio | None:
-        """Return the ratio of ``over`` to ``under``, taken within each round; None if one of them was not measured."""
+        """Return the ratio of ``over`` to ``under``, taken within each round; None if a figure was not measured."""
         pairs = zip(self.values.get(over, ()), self.values.get(under, ()), strict=False)
         ratios = [a / b for a, b in pairs if b]
         return Ratio.over(ratios) if ratios else None

@@ -54,7 +54,7 @@ def _add(figures: Rounds, name: str, rows: int, cost: Cost, *, seconds: float, s
 
 
 def _further(figures: Rounds, name: str, sizes: tuple[int, ...]) -> None:
-    """Add the CPU time of each further row beyond the smallest and the middle size. It contains no start-up."""
+    """Add the CPU time of a further row: from the smallest to the middle size, and from there to the largest. No start-up."""
     used = [figures.values[f"{name} CPU, {rows}"][-1] for rows in sizes]
     for part in (0, 1):
         figures.add(f"{name} further {part}", (used[part + 1] - used[part]) / (sizes[part + 1] - sizes[part]))

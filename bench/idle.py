@@ -43,7 +43,7 @@ def measure(options: Options) -> Report:
 
 
 def many_pipelines(folder: Path, url: str, api_key: str, workspace: str, count: int, *, rows: int = 5) -> Site:
-    """Configure a daemon with ``count`` pipelines. Each has a folder with one file of ``rows`` rows, and its own sink."""
+    """Configure a daemon with ``count`` pipelines. Each pipeline has a sink, and a folder with a file of ``rows`` rows."""
     pipelines = []
     for number in range(count):
         drop = folder / "drop" / str(number)

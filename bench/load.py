@@ -4,9 +4,9 @@ It implements HTTP itself, because a general client would be the bottleneck: for
 seconds, and this program about a hundredth of that.
 
 ``python -m bench.load CONNECTIONS KIND SEED COUNT URL...``, with the key in BENCH_API_KEY, prints seconds, CPU seconds and
-latencies. KIND is ``single``, ``keyed`` (single, each request with an Idempotency-Key, as the daemon sends it), ``read``
-(single, while further connections read entries and pages) or the number of items in a bulk body. COUNT is the number of
-entries. Each URL is the mass update of a sink; the connections are divided among the URLs.
+latencies. KIND is ``single``, ``keyed``, ``read``, or the number of items in a bulk body. ``keyed``: single requests, each with
+an Idempotency-Key like the daemon's. ``read``: single requests, while further connections read entries and pages. COUNT is the
+number of entries. Each URL is the mass update of a sink; the connections are divided among the URLs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def bodies_of(keys: list[str], items: int) -> list[bytes]:
 
 
 class _Feed:
-    """Gives requests to free connections. `done` ends when all requests have a response, or when one failed."""
+    """Gives requests to free connections. `done` ends when all requests have a response, or when a request has failed."""
 
     def __init__(self, requests: Iterable[bytes]) -> None:
         self._requests: Iterator[bytes] = iter(requests)
@@ -191,7 +191,7 @@ async def _connected(url: str, head: bytes) -> _Connection:
 
 
 def _reads(url: str, keys: Sequence[str]) -> Iterator[bytes]:
-    """Yield an endless alternation of requests: one reads an entry, one the first page of 100 entries."""
+    """Yield requests without end, alternately for an entry and for the first page of 100 entries."""
     sink = _path(url).removesuffix(b"/mass")
     for key in cycle(keys):
         for target in (b"/" + quote(key, safe="").encode(), b"?take=100&sortedBy=key"):

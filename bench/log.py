@@ -1,4 +1,4 @@
-"""Lines appended to a followed file: singly, each after the one before was received, and many at once; also by syslog-ng."""
+"""Lines appended to a followed file: each after the previous line was received, and many at once; also with syslog-ng."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PEER = "syslog-ng, reliable buffer"
 SINGLE_LINES = 200
 
 _AT_ONCE = 0.3
-"""The number of lines in the file, as a part of the requested rows."""
+"""The number of lines in the file, as a share of the requested rows."""
 _SEED = 300
 _GAP_SECONDS = (0.005, 0.025)
 _DEADLINE_SECONDS = 20.0

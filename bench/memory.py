@@ -21,7 +21,7 @@ TABLE_AGAIN = "unchanged, table"
 OF_TABLE = (TABLE, TABLE_AGAIN)
 PASSES = (*OF_CSV, OBJECTS, *OF_TABLE)
 TABLE_SHARE = 0.4
-"""The rows of the SQLite table, divided by the rows of the other files: 4 million if these have 10 million."""
+"""The rows of the SQLite table, divided by the rows of the other files: 4 million if the other files have 10 million."""
 GOAL_MIB = 300.0
 
 

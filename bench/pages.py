@@ -74,7 +74,7 @@ class _Pages:
             connection.close()
 
     def later(self, path: str, links: int = _LINKS) -> str:
-        """Return the path of the page that is ``links`` pages after this one, or of the last page."""
+        """Return the path of the page that is ``links`` pages after ``path``, or of the last page."""
         for _ in range(links):
             following = _NEXT.search(self.get(path).decode())
             if following is None:

@@ -1,7 +1,7 @@
 """`ingestd sync` without start-up: imports once, then makes one whole pass for each line of its standard input.
 
 A pass does what the command does: it opens the state file, reads, delivers and closes, with the command's event loop and memory
-settings. Only the loaded modules are kept between passes. ``python -m bench.passes CONFIGURATION`` prints a JSON line for each.
+settings. Only the loaded modules are kept between passes. ``python -m bench.passes CONFIGURATION`` prints one JSON line a pass.
 """
 
 from __future__ import annotations

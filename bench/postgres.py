@@ -30,7 +30,7 @@ def empty_database() -> Iterator[str]:
 
 
 def server_cpu_seconds() -> float:
-    """Return the processor time so far of all processes of the server, in seconds. The server must run on this machine."""
+    """Return the processor time of all processes of the server so far, in seconds. The server must run on this machine."""
     with psycopg.connect(os.environ[POSTGRES_URL]) as connection:
         status = Path(f"/proc/{connection.info.backend_pid}/status").read_text()
         postmaster = int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])

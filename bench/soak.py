@@ -4,8 +4,8 @@ Files are changed, replaced and added all the time, and a log grows by `ROWS_A_S
 cuts connections, delays responses, and responds with 429 and 503. At the end every sink must have exactly the last values. A line
 is fitted through the samples of the second half of the time. If this line rises too much, the program leaks.
 
-The growth of the daemon's memory is also divided by the rows of the log, because a leak of a few hundred bytes a row is small
-beside the whole memory. What a statement on a reading connection leaks is measured separately, before the load.
+The growth of the daemon's memory is also divided by the rows of the log: a leak of a few hundred bytes a row is small
+compared with the whole memory. The leak of a statement on a reading connection is measured separately, before the load.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Samples:
 
 
 def _observe(pid: int) -> dict[str, float]:
-    """Return the measures of a process and its descendants, in sum."""
+    """Return the measures of a process and its descendants, added up."""
     found = dict.fromkeys(MEASURES, 0.0)
     for member in _family(pid):
         process = Path(f"/proc/{member}")
@@ -383,7 +383,7 @@ def bytes_a_statement(folder: Path, *, statements: int = STATEMENTS) -> float:
     """Return the bytes by which a statement on a reading connection of a state file increases this process's memory."""
     mirror = SqliteMirror.open(folder / "statements.db")
     try:
-        # The first statements fill caches. Other parts of the process may allocate in one round, but a leak grows in each.
+        # The first statements fill caches. Other parts may allocate memory in one round, but a leak grows in all rounds.
         sizes = []
         for count in (1000, *[statements] * 3):
             for _ in range(count):

@@ -28,7 +28,7 @@ DEADLINE_SECONDS = 60.0
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FOLLOW = ("--follow", "--no-tail", "--output=json", "--output-fields=MESSAGE,UNIT,_SYSTEMD_UNIT")
 
-# systemd-nspawn refuses a /run that is on a disk. `unshare` gives it a process namespace that ends with `unshare`.
+# systemd-nspawn refuses a /run that is on a disk. `unshare` gives systemd-nspawn a process namespace that ends with `unshare`.
 _START = """
 set -e
 for group in $GROUPS_OF_SYSTEM; do echo 0 >"$group/cgroup.procs"; done
@@ -73,7 +73,7 @@ class BootedSystem:
 
     def run(self, *command: str, user: str = "root", given: str = "", accepted: Sequence[int] | None = (0,),
             seconds: float = DEADLINE_SECONDS) -> subprocess.CompletedProcess[str]:  # fmt: skip
-        """Run a command inside, as ``user``. An exit code that is not in ``accepted`` is an error; None accepts all."""
+        """Run a command inside, as ``user``. An exit code that is not in ``accepted`` is an error; None accepts all codes."""
         account = () if user == "root" else ("setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--")
         done = subprocess.run(
             [*self._enter, *account, *command], input=given, env=_environment(), capture_output=True, text=True,
@@ -90,7 +90,7 @@ class BootedSystem:
         return dict(line.split("=", 1) for line in printed.splitlines())
 
     def wait_for(self, matches: Callable[[Event], bool], what: str, *, seconds: float = DEADLINE_SECONDS) -> Event:
-        """Return the next entry of the journal that matches. Later calls do not see the entries before it again."""
+        """Return the next entry of the journal that matches. Later calls skip all entries up to this entry."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -227,7 +227,7 @@ def _control_groups() -> Iterator[list[Path]]:
 
 
 def _hierarchies() -> Iterator[tuple[Path, str]]:
-    """Yield (mount, this process's group) of version 2 of control groups, and of systemd's hierarchy of version 1."""
+    """Yield the mount point and this process's group: for control groups version 2 and for systemd's hierarchy of version 1."""
     own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines())
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         before, _, after = line.partition(" - ")

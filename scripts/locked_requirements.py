@@ -13,7 +13,7 @@ _BLOCK = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?P<extras>\[.*\])?==.*(?:\n[ \t
 
 
 def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list[Distribution]:
-    """Return the installed distributions that the requirements need, also indirectly, except the names in ``without``."""
+    """Return the installed distributions that the requirements need directly or indirectly, except the names in ``without``."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
     left = [Requirement(text) for text in requirements]
@@ -33,7 +33,7 @@ def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list
 def locked_requirements(lock: str, requirements: Iterable[str]) -> str:
     """Return the blocks of a lock file that ``pip install --require-hashes`` needs for the requirements.
 
-    The environment that runs this must have the locked packages (`make dev`).
+    The Python environment of the caller must have the locked packages (`make dev`).
 
     Raises:
         KeyError: a package is not in the lock file; run ``make lock``.

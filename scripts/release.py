@@ -132,7 +132,7 @@ def find_interpreters(plan: Plan) -> dict[str, str]:
     """Return the interpreter of each version of the plan, from PATH or pyenv; uv tries to download the missing versions.
 
     Raises:
-        ReleaseRefused: A version is missing and the plan does not permit that, or all versions are missing.
+        ReleaseRefused: A version is missing and the plan permits no missing versions, or all versions are missing.
     """
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     environment = {

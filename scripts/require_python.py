@@ -1,6 +1,6 @@
 """Check whether a version of Python can run this project, before pip fails with a long message. Runs on every Python 3.
 
-python3 scripts/require_python.py    # exit code 0: it can; else one sentence on standard error
+python3 scripts/require_python.py    # exit code 0: the version is usable; else a sentence on standard error
 """
 
 import importlib.util

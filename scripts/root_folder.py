@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def make_root(root: Path, wanted: list[str]) -> None:
-    """Copy the essential packages, those in ``wanted``, and all packages that these need, into ``root``."""
+    """Copy the essential packages, the packages in ``wanted``, and all their dependencies into ``root``."""
     status = Path("/var/lib/dpkg/status").read_text(encoding="utf-8").split("\n\n")
     taken = needed_packages(status, wanted)
     for link in ("bin", "sbin", "lib", "lib64"):
@@ -37,7 +37,7 @@ def make_root(root: Path, wanted: list[str]) -> None:
 
 
 def needed_packages(status: list[str], wanted: list[str]) -> set[str]:
-    """Return the essential packages, those in ``wanted``, and all packages that these need."""
+    """Return the essential packages, the packages in ``wanted``, and all their dependencies."""
     records = {}
     for text in status:
         fields = dict(re.findall(r"^(\S+): (.*)$", text, re.MULTILINE))

@@ -119,7 +119,7 @@ def use(image: Image) -> None:
     expect(image.run(*image.health).returncode != 0, "without the daemon, the image is not healthy")
     log = image.root / "tmp/daemon.log"
     (image.root / "proc").mkdir(exist_ok=True)
-    output("mount", "-t", "proc", "proc", str(image.root / "proc"))  # a container has it, and the daemon needs it
+    output("mount", "-t", "proc", "proc", str(image.root / "proc"))  # the daemon needs /proc, and a container has it
     try:
         run_daemon(image, log)
     finally:

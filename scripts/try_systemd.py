@@ -31,7 +31,7 @@ systemctl start ingestd
 test "$(systemctl show ingestd --property=Type --value)" = notify-reload
 """
 PIPELINES = 200
-"""The number of pipelines that a reload adds. It then takes longer than a `systemctl reload` that does not wait."""
+"""The number of pipelines that a reload adds. The reload then takes longer than a `systemctl reload` that does not wait."""
 ACCOUNT = "ada"
 HOME = f"/home/{ACCOUNT}"
 CONFIGURATION = f"{HOME}/.config/ingestd/ingestd.yaml"

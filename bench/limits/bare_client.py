@@ -1,7 +1,7 @@
 """A minimal client of the service, with prepared bodies and two connections. It only counts the accepted entries.
 
-Its bodies have the entries in the order in which ingestd sends them (sorted within every 8 MiB of the file), because a B-tree
-can be several times as fast with another order. ``python -m bench.limits.bare_client CSV URL PATH``, with the key in
+Its bodies have the entries in the order in which ingestd sends them (sorted within every 8 MiB of the file). With another
+order, a B-tree can be several times as fast. ``python -m bench.limits.bare_client CSV URL PATH``, with the key in
 BENCH_API_KEY, prints the seconds from the first request to the last response.
 """
 

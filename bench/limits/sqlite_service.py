@@ -27,7 +27,7 @@ ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, version = version 
 def main(file: Path, kind: str, seed: int, count: int) -> None:
     batch = 1 if kind == "single" else int(kind)
     keys = keys_of(seed, count)
-    # The ids are as long as the service's ids, and like these they are in no index.
+    # The ids are as long as the service's ids. As in the service, no index contains ids.
     rows = [(key, value_of(key), f"00000000-0000-4000-8000-{number:012x}") for number, key in enumerate(keys)]
     with open_database(file) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")  # the database has no sink for the rows

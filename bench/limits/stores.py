@@ -1,4 +1,4 @@
-"""Candidate stores for the entries of a first load: ``python -m bench.limits.stores STORE ROWS FOLDER`` measures one of them.
+"""Candidate stores for the entries of a first load: ``python -m bench.limits.stores STORE ROWS FOLDER`` measures one store.
 
 It prints the cost of the load, of ten changed entries in one durable transaction, and of a thousand look-ups by key. Keys are
 shuffled, as in `bench.sample`. `hash-rowid` would need a second table for keys with equal hashes, which is not measured. lmdb,

@@ -100,7 +100,7 @@ class DaemonVerbs(Verbs):
 
 
 def _print_error(error: object) -> None:
-    from ingestd.process.terminal_text import safe_line  # noqa: PLC0415 - only here, because a help needs none of the packages
+    from ingestd.process.terminal_text import safe_line  # noqa: PLC0415 - help needs none of these packages
 
     echo(safe_line(str(error)), err=True)
 

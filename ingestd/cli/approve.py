@@ -40,7 +40,7 @@ def approve(configuration: Configuration, run: int) -> None:
 
 
 def decided(configuration: Configuration, request: DecideRun) -> tuple[RunDecided, bool]:
-    """Decide about a held run. Return the response, and whether a daemon decided. Exit with 1 if the run is not held."""
+    """Approve or discard a held run. Return the response, and whether a daemon did so. Exit with 1 if the run is not held."""
     configure_logs(level="error")
     response, by_daemon = execute(configuration, request, RunDecided)
     if response.refusal:

@@ -54,7 +54,7 @@ def print_findings(findings: Iterable[CheckFinding], *, as_json: bool) -> list[C
 
 
 def exit_code(findings: Iterable[CheckFinding]) -> ExitCode:
-    """Return the exit code of the steps."""
+    """Return the exit code for the outcomes of the steps."""
     failed = {finding.subject for finding in findings if finding.step.outcome == "failed"}
     if "state" in failed:
         return ExitCode.STATE_UNUSABLE

@@ -17,7 +17,7 @@ class _PipelineName(StringParamType):
     """A text that is completed from the configuration of ``-c``, or of a default path."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - click's signature
-        """Return the names that begin with ``incomplete`` and are not given yet; none if the configuration can't be read."""
+        """Return the unused names that begin with ``incomplete``; no names if the configuration can't be read."""
         explicit = ctx.params.get("config") or ctx.find_root().params.get("config")
         try:
             names = read_pipeline_names(find_configuration(explicit, os.environ, Path.cwd()))

@@ -127,7 +127,7 @@ def _move(
 
 
 def _stored(configuration: Configuration, pipeline: str, partitions: tuple[str, ...]) -> list[StoredCursor]:
-    """Return the cursors.
+    """Return the stored cursors of ``partitions``, or of all partitions of the source if ``partitions`` is empty.
 
     Raises:
         click.UsageError: there is no such pipeline or partition.

@@ -307,7 +307,7 @@ def _file_source(path: Path, ask: Dialogue, base: Path) -> _Source:
 
 
 def _with_password(address: str, ask: Dialogue) -> str:
-    """Return the address of a database with its password. If necessary, ask for the password, and do not show it."""
+    """Return the address of a database with its password. If necessary, ask for the password without showing it."""
     try:
         parts = urlsplit(address)
     except ValueError:  # the reading of the table reports the mistake

@@ -37,7 +37,7 @@ def utc_option(verb: Callable[..., R]) -> Callable[..., R]:
 
 
 def _choose_zone(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> bool:
-    """Print times in UTC if any of the flags is set, whatever their order is."""
+    """Print times in UTC if ``--json`` or ``--utc`` is set, in any order of the options."""
     if is_set:
         ctx.meta["ingestd.utc"] = True
     use_zone(UTC_NAME if "ingestd.utc" in ctx.meta else local_zone(os.environ))
@@ -87,7 +87,7 @@ def configuration_at(path: Path | None, *, secrets: bool) -> Configuration:
 
 
 def chosen_names(configuration: Configuration, names: Sequence[str]) -> list[str]:
-    """Return ``names`` without repetitions; all pipelines if ``names`` is empty.
+    """Return ``names`` without repetitions, or the names of all pipelines if ``names`` is empty.
 
     Raises:
         click.UsageError: there is no such pipeline.

@@ -34,7 +34,7 @@ def pause(configuration: Configuration, pipeline: str) -> None:
 
 
 def control(configuration: Configuration, pipeline: str, action: Literal["pause", "resume"]) -> bool:
-    """Pause or resume a pipeline, and print the result. Return whether a daemon did this. Exit with 1 after a failure."""
+    """Pause or resume a pipeline, and print the result. Return whether a daemon executed this. Exit with 1 after a failure."""
     configure_logs(level="error")
     request = ControlPipeline(pipeline=pipeline, action=action)
     response, by_daemon = execute(configuration, request, PipelineControlled)

@@ -51,7 +51,7 @@ def progress(*, terminal: bool) -> Iterator[Emit]:
 
 @contextmanager
 def reading_progress(*, terminal: bool) -> Iterator[Callable[[int], None]]:
-    """Yield a function that adds a number of records to a live display on standard error. Without a terminal, it does nothing.
+    """Yield a function that adds a number of records to a live display on standard error, or does nothing without a terminal.
 
     Standard output has only the result. The function may be called from any thread.
     """
@@ -126,7 +126,7 @@ class _LiveDisplay:
 
 
 def _event_line(event: Event) -> str:
-    """Return the line that is printed for an event; empty: none."""
+    """Return the line that is printed for an event; empty if no line is printed."""
     match event:
         case PartitionRead():
             return _read(event)

@@ -81,7 +81,7 @@ def _show(
 
 @contextmanager
 def _screen() -> Iterator[Callable[[float], str]]:
-    """Use the terminal for a live display, and restore it in any case.
+    """Use the terminal for a live display, and always restore it.
 
     Yield a function that waits for some seconds, for a key, or for a change of the terminal's size, and returns the keys.
     """

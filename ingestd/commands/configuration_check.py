@@ -74,7 +74,7 @@ def _check_held_runs(configuration: Configuration) -> Iterator[CheckFinding]:
 
 
 def _check_values(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Report each value without a field, because the user may have intended an expression."""
+    """Report each ``value`` that names no field, because the user may have intended an expression."""
     for pipeline in configuration.settings.pipelines:
         for spec in pipeline.entries:
             if spec.value and not parse_template(spec.value).fields:

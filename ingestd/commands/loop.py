@@ -21,7 +21,7 @@ import uvloop
 
 T = TypeVar("T")
 
-# By default, Python searches for cycles of references after 700 new objects: every few dozen requests. It finds almost none.
+# By default, Python searches for reference cycles after 700 new objects: every few dozen requests. It finds almost no cycles.
 _COLLECTED_OBJECTS: Final = 20_000
 _SWITCH_SECONDS: Final = 0.0005
 """The interval after which a thread releases the interpreter. Python's default, 5 ms, is half of the time to deliver a file."""
@@ -37,7 +37,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine in a thread with its own loop, because in a notebook the calling thread already has a running loop.
 
-    A KeyboardInterrupt in this thread cancels the coroutine, and is raised after its end.
+    A KeyboardInterrupt in the calling thread cancels the coroutine, and is raised after the coroutine has ended.
     """
     started = threading.Event()
     cancel: list[Callable[[], object]] = []
@@ -70,7 +70,7 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Search for reference cycles less often during the block."""
+    """Search for reference cycles less often while the context is open."""
     before = gc.get_threshold()
     gc.set_threshold(_COLLECTED_OBJECTS, *before[1:])
     try:
@@ -81,7 +81,7 @@ def _rare_collections() -> Iterator[None]:
 
 @contextmanager
 def _short_turns() -> Iterator[None]:
-    """Shorten the time that threads wait for each other during the block."""
+    """Shorten the time that threads wait for each other while the context is open."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:

@@ -29,7 +29,7 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a sync.
 
     ``delivered``: entries written by this run. ``pending``: pending entries of all sinks, except entries of paused pipelines.
-    ``rejected``: rejected records and entries of the selected pipelines, by this run or an earlier one. ``held``: held runs of
+    ``rejected``: rejected records and entries of the selected pipelines, by this run or earlier runs. ``held``: held runs of
     the selected pipelines. ``paused``: selected pipelines that were not read because they are paused. ``stuck``: sinks with a
     blocker that a person must remove. ``interrupted``: a signal's name, ``timeout`` or empty.
     """
@@ -81,8 +81,8 @@ async def sync(
     with its sources. ``own_process`` False: the sync runs within another program. It then handles no signal, and no deadline
     ends the process; cancel the sync instead.
 
-    The sync ends early at a signal, after ``timeout_seconds``, or if all pending entries are blocked until a person acts, for
-    example because the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
+    The sync ends early at a signal, after ``timeout_seconds``, or if all pending entries are blocked until a person acts.
+    For example, the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
 
     Raises:
         MirrorError: the state file can't be used, or became unusable.

@@ -56,9 +56,9 @@ def _require_alike(path: Path, beginning: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Open a new file that replaces ``path`` at the end of the block. It gets the mode of the file that it replaces.
+    """Open a new file that replaces ``path`` when the context ends. The new file gets the mode of the replaced file.
 
-    After an exception, the new file is removed. The block writes directly to a device or pipe, such as ``/dev/null``.
+    After an exception, the new file is removed. If ``path`` is a device or pipe, such as ``/dev/null``, it is opened directly.
 
     Raises:
         OutputUnwritable: the file can't be written.
@@ -83,9 +83,9 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _hidden_file(target: Path, mode: int) -> Iterator[BinaryIO]:
-    """Open a new hidden file in the folder of ``target``, and replace ``target`` by this file at the end of the block.
+    """Open a new hidden file in the folder of ``target``, and replace ``target`` by this file when the context ends.
 
-    After an exception, the new file is removed. An old file or link of its name is removed, never followed. The umask applies.
+    After an exception, the new file is removed. An old file or link with its name is removed, not followed. The umask applies.
     """
     hidden = target.with_name(f".{target.name}.part")
     hidden.unlink(missing_ok=True)

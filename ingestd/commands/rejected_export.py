@@ -28,7 +28,7 @@ _RECORDS = 2_000
 
 
 class SeveralTables(IngestdError):
-    """The selected records come from several pipelines and do not have the same columns."""
+    """The selected records come from several pipelines, and a CSV file has only one header."""
 
 
 class ColumnAdded(IngestdError):

@@ -45,7 +45,7 @@ def check_fields(
 
 
 def _partitions(connector: Connector) -> Sequence[Partition]:
-    """Return the first partitions; wait for files that are about to be stable."""
+    """Return at most `_FILES` partitions. Wait up to `_SECONDS` for files that are not stable yet."""
     until = connector.context.elapsed() + _SECONDS
     while True:
         found = list(itertools.islice(connector.partitions(), _FILES))
@@ -77,7 +77,7 @@ def _check_partition(
 
 
 def _absent(batch: Batch, fields: AbsentFields, mapping: Mapping | None) -> str:
-    """Return the sentence about an absent field; empty: no field is known to be absent.
+    """Return the sentence about an absent field, or "" if no field is known to be absent.
 
     ``mapping``: the mapping of the records; None if the pipeline groups its records.
     """

@@ -27,7 +27,7 @@ from ingestd.settings.model import PipelineSettings
 
 RecordState: TypeAlias = Literal["same", "changed", "missing", "unreadable"]
 """``same``: the record that produced the value was found. ``changed``: the entry's position now has another record.
-``missing``: there is no record. ``unreadable``: the source can't be read now, or not by this process."""
+``missing``: there is no record. ``unreadable``: the source can't be read now, or this process can't read it."""
 
 _KEYS_SHOWN = 3
 _MAPPING_CHANGED = "The mapping, a lookup or the format has changed since the reading:"

@@ -100,7 +100,7 @@ def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:
         return None
     device = (os.major(facts.st_dev), os.minor(facts.st_dev))
     for line in locks_held:
-        # 1: FLOCK  ADVISORY  WRITE 4711 fe:01:262146 0 EOF; the pid is 0 if it is in another namespace
+        # 1: FLOCK  ADVISORY  WRITE 4711 fe:01:262146 0 EOF; the pid is 0 if the process is in another namespace
         words = line.split()
         if len(words) < 6 or words[1] != "FLOCK":
             continue

@@ -30,7 +30,7 @@ class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trace_entry(configuration: Configuration, key: str, *, steps: bool) -> list[TracedEntry]:
-    """Return the entry ``key`` of every sink that has or had it. ``steps``: read the entry's record from the source, too.
+    """Return an entry for each sink that has or had the key ``key``. ``steps``: read the entry's record from the source, too.
 
     ``key`` may be in any Unicode form.
 

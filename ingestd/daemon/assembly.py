@@ -92,7 +92,7 @@ async def assemble(
 
 
 class Assembly:
-    """All parts of a daemon, connected. Nothing reads or sends before the ``run`` of a part is awaited."""
+    """The connected parts of a daemon. A part reads and sends nothing before its ``run`` is awaited."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Assembly:
         """Executes the requests of commands and pages."""
         self.drift_queue = DriftQueue(self.command_handler)
         mirror.delivery.columns_of = self._columns_of
-        # The intake commits in threads; the dispatcher belongs to the event loop.
+        # The intake commits in threads, but the dispatcher must be called on the event loop.
         mirror.on_pending = lambda sink: self._on_loop(partial(self.dispatcher.wake, sink))
         mirror.on_acknowledged = lambda: self._on_loop(self._on_acknowledged)
 
@@ -222,7 +222,7 @@ class Assembly:
         return self._standby.status() if self._standby is not None else None
 
     def sources(self) -> SourceNotices:
-        """Return the known facts about the sources. Thread-safe; calls no method of a source that could block."""
+        """Return what is known about the sources. Thread-safe. Calls no method of a connector that could block."""
         waiting = {reader.pipeline: count_waiting(reader.pipeline, reader.connector) for reader in self.readers}
         failed = (found for found in waiting.values() if isinstance(found, OperatorNotice))
         return SourceNotices(
@@ -287,7 +287,7 @@ class Assembly:
         )
 
     def _pause_of(self, pipeline: str) -> str:
-        """Return a sentence on the effect of a pipeline's pause; empty if the pipeline is not paused. Blocks."""
+        """Return a sentence on the effect of a pipeline's pause, or "" if the pipeline is not paused. Blocks."""
         return next((pause_sentence(one) for one in self.mirror.status.pauses() if one.pipeline == pipeline), "")
 
     def _status(self, as_json: bool) -> str:
@@ -314,14 +314,14 @@ class Assembly:
             self._on_loop(lambda: self.ownership.note_pass(report))
 
     async def _note_behind(self, newest: Writer) -> None:
-        """Mark every sink as in doubt, because the service has received a request that is newer than the state file."""
+        """Mark every sink as in doubt. ``newest``: a writer that the service has seen and that is newer than the state file."""
         sentence = await asyncio.to_thread(self.mirror.note_behind, newest)
         await _report_doubts(self.mirror, self._emit_and_note, sentence)
 
     async def _open_sink(self, sink: SinkAddress) -> None:
-        """Permit the delivery to a sink that was compared with its sources, or that has no source any more.
+        """Permit the delivery to a sink after it was compared with its sources, or if no pipeline writes it any more.
 
-        The state file records that an earlier active daemon may have written the sink.
+        The state file then records that an earlier active daemon may have written to the sink.
         """
         if self._standby is not None and not self._standby.gate.is_open(sink):
             await asyncio.to_thread(self.mirror.note_written_before, sink)
@@ -344,7 +344,7 @@ class Assembly:
         return reader.columns_of(key, member) if reader is not None else ()
 
     def _on_acknowledged(self) -> None:
-        """After a commit of deferred acknowledgements, wake the intake to notify sources, and the delivery to use segments."""
+        """After a commit of deferred acknowledgements, wake the intake to notify sources and the delivery to use segments."""
         self.supervisor.on_acknowledged()
         self.dispatcher.wake()
 

@@ -47,10 +47,9 @@ from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRe
 class CommandHandler:
     """Executes requests of commands.
 
-    ``pipelines`` returns the configured pipelines, which a reload changes. ``request_reading`` is called for each configured
-    pipeline with records to map again. ``explain`` returns why a partition waits; it may block. ``status`` returns the status
-    as text, or as JSON if its argument is true; it blocks. ``sources`` returns the known facts about the sources; it does not
-    block.
+    ``pipelines`` returns the configured pipelines, which a reload changes. ``request_reading`` requests a complete reading of a
+    pipeline. ``explain`` returns why a partition waits; it may block. ``status`` returns the status as text, or as JSON if its
+    argument is true; it blocks. ``sources`` returns what is known about the sources; it does not block.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]
@@ -100,7 +99,7 @@ class CommandHandler:
         return StatusText(text=self.status(request.as_json))
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
-        """Retry rejections."""
+        """Retry the selected rejections. Request a reading of each configured pipeline that has records to map again."""
         done = await self.rejected.retry(selection)
         self.emit(RejectionsRetried(by=by, chosen=str(selection), records=done.records, entries=done.entries))
         configured = {pipeline.name for pipeline in self.pipelines()}
@@ -109,7 +108,7 @@ class CommandHandler:
         return done
 
     async def drop(self, selection: Selection, *, by: str) -> int:
-        """Delete rejections and return their number."""
+        """Delete the selected rejections. Return how many rejections were deleted."""
         count = await self.rejected.drop(selection)
         self.emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
@@ -179,9 +178,9 @@ class CommandHandler:
         return RunsUndone(done=done, unchecked=tuple(unchecked))
 
     async def check(self, names: Collection[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
-        """Read the sinks of pipelines back. ``mode`` None: use the mode of each pipeline.
+        """Compare the sinks of the pipelines ``names`` with the service. ``mode`` None: use the mode of each pipeline.
 
-        If several pipelines write a sink, each group of pipelines with the same settings is checked separately.
+        If several pipelines write a sink, each group of pipelines with the same drift settings is checked separately.
         """
         chosen = [pipeline for pipeline in self.pipelines() if pipeline.name in names]
         results: dict[str, DriftCheckResult] = {}

@@ -37,12 +37,12 @@ class PipelineUnknown(IngestdError):
 def read_configuration(
     explicit: Path | None, *, environment: Mapping[str, str], cwd: Path, secrets: bool = True
 ) -> Configuration:
-    """Read the configuration of ``--config``, INGESTD_CONFIG or a default path.
+    """Read the configuration file that ``--config`` or INGESTD_CONFIG names, or that exists at a default path.
 
     With ``secrets`` False, placeholders of ``service`` and of the options of sources may stay unfilled.
 
     Raises:
-        ConfigurationError: there is no file, or it has mistakes; the error contains all of them.
+        ConfigurationError: there is no file, or the file has mistakes. The error contains all mistakes.
     """
     path = find_configuration(explicit, environment, cwd)
     settings = load_settings(path, options_of=connector_class, environment=environment, secrets=secrets)
@@ -61,10 +61,10 @@ def with_secrets(configuration: Configuration, *, environment: Mapping[str, str]
 
 
 def chosen_pipelines(configuration: Configuration, names: Sequence[str]) -> list[str]:
-    """Return ``names`` without repetitions; all pipelines if ``names`` is empty.
+    """Return ``names`` without repetitions, or the names of all pipelines if ``names`` is empty.
 
     Raises:
-        PipelineUnknown: one of ``names`` is not the name of a pipeline in the configuration.
+        PipelineUnknown: the configuration has no pipeline with one of the ``names``.
     """
     known = [pipeline.name for pipeline in configuration.settings.pipelines]
     for name in names:

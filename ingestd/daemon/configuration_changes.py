@@ -42,12 +42,12 @@ class ConfigurationChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(running: Settings, found: Settings, *, restart: Iterable[str] = ()) -> ConfigurationChanges:
-    """Compare the settings in use with the new settings. ``restart``: pipelines that restart in any case."""
+    """Compare the settings in use with the new settings. ``restart``: pipelines that restart even if unchanged."""
     before = {pipeline.name: pipeline for pipeline in running.pipelines}
     after = {pipeline.name: pipeline for pipeline in found.pipelines}
     changed = {name for name, pipeline in after.items() if name in before and before[name] != pipeline}
     changed.update(restart)
-    # A pipeline that has read nothing yet takes over the state of a removed pipeline with the same source and sink.
+    # A pipeline that has read nothing yet restarts to take over the state of a removed pipeline with equal source and sink.
     removed_sources = {digest for name, digest in source_digests(running.pipelines).items() if name not in after}
     changed.update(name for name, digest in source_digests(found.pipelines).items() if digest in removed_sources)
     key = running.service.api_key != found.service.api_key

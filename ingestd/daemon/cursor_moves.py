@@ -61,7 +61,7 @@ class CursorMover:
                     f"Pipeline '{request.pipeline}' has read no partition '{name}'. 'ingestd cursor show "
                     f"{request.pipeline}' lists its partitions."
                 )
-        # If one of the cursors can't be moved, none is moved.
+        # If one of the cursors can't be moved, no cursor is moved.
         moved = {name: self._after(request, stored) for name, stored in known.items()}
         for name, after in moved.items():
             self.keeper.set_cursor(request.pipeline, name, after)

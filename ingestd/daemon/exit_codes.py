@@ -17,17 +17,17 @@ class ExitCode(IntEnum):
     OUTPUT_UNWRITABLE = 73
     """The output of a command could not be written."""
     REJECTED = 3
-    """`sync`, `plan`: records or entries of these pipelines are rejected."""
+    """`sync`, `plan`: records or entries of the chosen pipelines are rejected."""
     PENDING = 4
     """`sync`: entries were still pending at the end of the time limit."""
     SOURCE_FAILED = 5
     """`sync`, `plan`, `check`: a source is unavailable or can't be read as configured; all other sources were read."""
     DRIFT = 6
-    """`drift`: other programs or people added, changed or removed keys of a sink, which were repaired or not."""
+    """`drift`: other programs or people added, changed or removed keys of a sink. A repair does not change this code."""
     SINK_UNREADABLE = 7
     """`drift`: a sink could not be read back; all other sinks were compared."""
     HELD = 8
-    """`sync`, `plan`: a run of these pipelines is held until it is approved or discarded, or one of the pipelines is paused."""
+    """`sync`, `plan`: a run of the chosen pipelines waits for approval or discard, or one of these pipelines is paused."""
     CHANGES = 9
     """`plan --exit-code`: a sync would change or deliver entries."""
     PLAN_REFUSED = 10

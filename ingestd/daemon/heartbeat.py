@@ -11,7 +11,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ManagerUnreachable
 
 STATUS_DISTANCE_SECONDS = 1.0
-"""The minimum interval between two status lines, because the numbers change with every batch."""
+"""The minimum interval between two status lines. The counts in the line change with every batch."""
 
 
 class Heartbeat:
@@ -43,7 +43,7 @@ class Heartbeat:
         self._changes.notify()
 
     def alive(self) -> None:
-        """Ping the watchdog once, while `run` cannot start yet."""
+        """Ping the watchdog once. Used before `run` can start."""
         if self._notifier.watchdog_seconds is not None:
             self._send(self._notifier.alive)
 
@@ -61,7 +61,7 @@ class Heartbeat:
             group.create_task(self._send_status(numbers))
 
     async def _ping(self, watchdog_seconds: float) -> None:
-        # The interval is a third of the watchdog time, so that one late ping causes no restart (sd_watchdog_enabled(3): half).
+        # A third of the watchdog time: one late ping causes no restart. sd_watchdog_enabled(3) recommends half of the time.
         while True:
             self._send(self._notifier.alive)
             await asyncio.sleep(watchdog_seconds / 3)

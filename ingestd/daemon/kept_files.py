@@ -37,9 +37,9 @@ def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
 
 
 def move_kept(state: Path, renamed: Iterable[tuple[str, str]]) -> None:
-    """Move the kept files of renamed pipelines to the new names, unless a new name has files. Names may be exchanged.
+    """Move the kept files of renamed pipelines to their new names, unless another pipeline has files under the new name.
 
-    ``renamed``: pairs of former and current name. If a crash interrupts a move, the next call completes it.
+    ``renamed``: pairs of former and current name. Pipelines may exchange names. The next call completes an interrupted move.
     """
     names = dict(renamed)
     with suppress(FileNotFoundError), _opened(_kept(state)) as folder:
@@ -82,7 +82,7 @@ def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
 
 
 def _names(folder: int, is_kind: Callable[[int], bool]) -> list[str]:
-    """Return the visible names of folders or files. Links are omitted: the program makes none, so another account made them."""
+    """Return the names of one kind without a leading dot. Links are omitted: only another account can have made them."""
     names = os.listdir(folder)
     found = sorted(name for name in names if not name.startswith("."))
     return [name for name in found if is_kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)]

@@ -51,7 +51,7 @@ async def run(
     Draining: reading stops, requests in flight end, delivered partitions are acknowledged to their sources, and the state
     file is closed. `Shutdown` ends the process within ten seconds after the signal, even if a part hangs.
 
-    If the state file cannot be written, the daemon keeps delivering. It reads again when there is space.
+    If the state file cannot be written, the daemon keeps delivering. It reads sources again when there is space.
 
     ``serve`` serves the listener, if one is configured, until cancelled. With ``standby``, the daemon waits until it is active,
     and ends when another daemon takes over.
@@ -178,7 +178,7 @@ async def _serve(
     scheduling.cancel()
     for task in (*side_tasks, *reloading):
         task.cancel()
-    # A running reload may start readers and lanes, which are ended below.
+    # The reload must end first, because it may start readers and lanes. They are ended below.
     await asyncio.wait(reloading)
     shutdown.step = "ending the requests in flight"
     for reader in assembly.readers:

@@ -19,7 +19,7 @@ from ingestd.telemetry.catalogue.delivery import SinkAdopted
 from ingestd.telemetry.catalogue.drift import StateDoubted
 
 _CAREFUL: tuple[RemoveUnexplained, ...] = ("keep", "own", "remove")
-"""Settings, most careful first. If several pipelines write a sink, the most careful setting applies."""
+"""The values of ``unexplained``, most careful first. If several pipelines write a sink, the most careful value applies."""
 
 _BACKOFF = Backoff(base_seconds=5.0, cap_seconds=600.0)
 _MOST_STEPS = 4
@@ -33,11 +33,11 @@ async def _ignore(_: SinkAddress) -> None:
 class OwnershipKeeper:
     """Requests comparisons of sinks that may contain unexplained entries: after the daemon's start, and after each adoption.
 
-    If the state file is in doubt, sinks are compared and repaired in the same way. Entries are removed only if every pipeline
-    of the sink was read completely in this process and since the adoption, no pipeline has rejections, and all pipelines have
-    ``deletes: remove``. If there is nothing to do, the cost is one query after the first pass.
+    If the state file is in doubt, sinks are compared and repaired in the same way. Entries are removed only if three conditions
+    are met: every pipeline of the sink was read completely in this process and since the adoption; no pipeline has rejections;
+    all pipelines have ``deletes: remove``. If there is nothing to do, the cost is one query after the first pass.
 
-    ``on_compared`` is awaited with a sink that may get entries after a doubt: the sink was compared, or no pipeline writes it
+    ``on_compared`` is awaited with a sink that may get entries again: the sink was compared, or no pipeline writes it
     any more. Call all methods except `waits_for` on the event loop's thread.
     """
 
@@ -70,9 +70,9 @@ class OwnershipKeeper:
         self._sinks = {pipeline.name: pipeline.sink for pipeline in pipelines}
 
     def use(self, pipelines: Sequence[PipelineSettings]) -> set[str]:
-        """Use other pipelines. If the pipelines of a sink changed, the sink requires new passes of all its pipelines.
+        """Replace the pipelines. If the pipelines of a sink changed, the sink requires new passes of all its pipelines.
 
-        Return the unchanged pipelines of such sinks.
+        Return the names of the unchanged pipelines of these sinks.
         """
         former = self._writers
         self._set_pipelines(pipelines)
@@ -133,7 +133,7 @@ class OwnershipKeeper:
                 self._changed.set()
 
     async def compare(self, names: Collection[str], *, read: Callable[[Sequence[str]], Awaitable[None]]) -> None:
-        """Compare the sinks that are ready. ``read`` reads pipelines again that a sink waits for and that are in ``names``."""
+        """Compare the sinks that are ready. If a sink waits for pipelines in ``names``, ``read`` reads them again."""
         for _ in range(_MOST_STEPS):
             wanted, _ = await self._compare_due()
             again = [name for name in wanted if name in names]
@@ -214,7 +214,7 @@ class OwnershipKeeper:
         )
 
     def _is_stale(self, name: str, sink: SinkAddress) -> bool:
-        """Return True if the last pass began before the sink required passes. An unavailable source is read again anyway."""
+        """Return True if the last pass began before new passes were required. An unavailable source is read again anyway."""
         report = self._passes.get(name)
         return report is not None and report.began < self._since.get(sink, 0.0)
 

@@ -94,7 +94,7 @@ def connect_service(
 
 
 def delivery_limits(settings: Settings) -> DeliveryLimits:
-    """Return the limits of requests to the service."""
+    """Return the delivery limits that the settings configure."""
     service = settings.service
     return DeliveryLimits(
         in_flight_at_most=service.requests_at_most,
@@ -118,8 +118,8 @@ def open_connector(
     """Create the pipeline's connector. The connector opens its resources at the first call.
 
     ``keeps``: the connector may write files in folders next to the state file, because this process holds the state file's
-    lock. ``until``, ``wake``: see `SourceContext`. ``files_read``: the files that all pipelines read; None: only the pipelines
-    of ``configuration`` count.
+    lock. ``until``, ``wake``: see `SourceContext`. ``files_read``: the files that all pipelines read; None: the files of
+    the pipelines of ``configuration``.
     """
     source, state = pipeline.source, configuration.settings.state
     files = files_read or FilesRead(lambda: configuration)

@@ -23,8 +23,8 @@ class PipelineControl:
     """Pauses, resumes and reads pipelines. Call all methods on the event loop.
 
     ``pipelines`` returns the configured pipelines. ``use_pauses`` pauses the sources of exactly the given pipelines. ``read``
-    requests a reading of a source now. ``deliver`` makes the lanes look for entries that may be sent again. ``pausing`` is held
-    from a change of the stored pauses until ``use_pauses`` is called with the new pauses.
+    requests a reading of a source now. ``deliver`` makes the lanes look for entries that may be sent again. The lock
+    ``pausing`` is held from a change of the stored pauses until ``use_pauses`` is called with the new pauses.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]

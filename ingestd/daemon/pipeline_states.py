@@ -51,7 +51,7 @@ class StoredFacts(msgspec.Struct, frozen=True, kw_only=True):
 def read_facts(mirror: Observer, *, rejected: Mapping[str, int], runs: bool) -> StoredFacts:
     """Read all facts except ``rejected``. ``runs``: a daemon runs.
 
-    The cost is independent of the number of entries. It depends on the number of partitions of paused pipelines only.
+    The cost is independent of the number of entries. It depends only on the number of partitions of paused pipelines.
     """
     return StoredFacts(
         backlog=mirror.backlog(),
@@ -144,7 +144,7 @@ def _of_delivery(blocker: LaneBlocker | None) -> Iterator[tuple[NoticeState, str
 
 
 def _of_last_run(run: LastRun | None, *, is_outdated: bool) -> Iterator[tuple[NoticeState, str]]:
-    """Yield why the last run was incomplete. ``is_outdated``: a later pass knows all failures except rejections."""
+    """Yield why the last run was incomplete. ``is_outdated``: a later pass reports all failures except rejections."""
     if run is not None and run.failure_rejected:
         yield "attention", run.failure
     elif run is not None and run.failure and not is_outdated:

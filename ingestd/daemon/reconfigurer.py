@@ -1,4 +1,4 @@
-"""The change of a running daemon to another configuration. Unchanged pipelines and, if possible, the lanes continue."""
+"""Applies another configuration to a running daemon. Unchanged pipelines and, if possible, the lanes continue."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Reconfigurer:
     """Changes the parts of one daemon. Methods belong to the event loop's thread.
 
     ``configuration``: the configuration in use. ``connectors``: the connectors in use, by pipeline; other parts read this
-    mapping. ``pausing`` is held while the stored pauses are read and used.
+    mapping. The lock ``pausing`` is held while the stored pauses are read and used.
     """
 
     configuration: Configuration
@@ -88,7 +88,7 @@ class Reconfigurer:
             await self.dispatcher.use_service(client, delivery_limits(found.settings))
             await self.checker.use_client(client, missing_sink=found.settings.service.missing_sink)
         settings = found.settings
-        # The pauses are read only now, because a pipeline may be paused while this method waits.
+        # The pauses are read only now, because a pipeline may have been paused while this method waited.
         async with self.pausing:
             pauses = await asyncio.to_thread(self.mirror.status.pauses)
             # The rest of this method awaits nothing, so that no other part sees an incomplete change.
@@ -108,7 +108,7 @@ class Reconfigurer:
         return renamed
 
     def retry(self) -> SourcesRetried:
-        """Make waiting lanes, and sources that could not be read, try again at once."""
+        """Retry waiting lanes and failed sources at once, except sources that asked for a wait."""
         self.dispatcher.retry_now()
         for connector in self.connectors.values():
             connector.resume()

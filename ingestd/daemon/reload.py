@@ -25,7 +25,7 @@ def read_again(configuration: Configuration) -> Configuration:
     """Read the file of a configuration again, and return the new configuration.
 
     Raises:
-        ConfigurationError: the file has mistakes; the error contains all of them.
+        ConfigurationError: the file has mistakes. The error contains all mistakes.
     """
     return read_configuration(configuration.path, environment=os.environ, cwd=configuration.base)
 

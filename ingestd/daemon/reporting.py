@@ -15,21 +15,21 @@ from ingestd.telemetry.catalogue.intake import PartitionRead
 
 
 def format_location(partition: str, position: Position | None) -> str:
-    """Return ``m.csv, row 4``, ``parts, part=4711``, or only the partition."""
+    """Return a location such as ``m.csv, row 4`` or ``parts, part=4711``; only the partition if ``position`` is None."""
     if position is None:
         return partition
     return f"{partition}, {location_text(position)}"
 
 
 def format_origin(rejection: Rejection) -> str:
-    """Return ``budget · budget.csv, row 3 · key 00417.mass``."""
+    """Return where a rejection comes from, such as ``budget · budget.csv, row 3 · key 00417.mass``."""
     location = format_location(rejection.partition, rejection.position)
     key = f" · key {rejection.key}" if rejection.key else ""
     return f"{rejection.pipeline} · {location}{_column(rejection)}{key}"
 
 
 def format_rejection(rejection: Rejection) -> str:
-    """Return ``budget · budget.csv, row 3: The value is empty.``; the reason does not repeat the name of the file."""
+    """Return a line such as ``budget · budget.csv, row 3: The value is empty.`` The reason does not repeat the file's name."""
     return f"{format_origin(rejection)}: {rejection.reason.removeprefix(f'{rejection.partition}: ')}"
 
 

@@ -21,9 +21,9 @@ _FLUSH_SECONDS = 1.0
 class Shutdown:
     """A request to stop and its deadline. ``step`` names the current step for the event of an overrun.
 
-    ``overrun``: the exit code after the deadline. It need not be an error: committed work remains, and all other work is
-    repeated after the next start. ``seconds``: the time until the deadline; None: no deadline, because the process belongs to
-    another program.
+    ``overrun``: the exit code after the deadline. The code may be 0: committed work remains, and all other work is repeated
+    after the next start. ``seconds``: the time until the deadline; None: no deadline, because the process belongs to another
+    program.
     """
 
     def __init__(self, *, emit: Emit, overrun: ExitCode, seconds: float | None = DRAIN_SECONDS) -> None:

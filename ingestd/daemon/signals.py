@@ -44,7 +44,7 @@ def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
 def reload_signal(reload: Callable[[], None]) -> Iterator[None]:
     """While the context is open, SIGHUP calls ``reload`` on the running event loop instead of ending the process.
 
-    A SIGHUP that `ingestd.process.hangup` noted before also calls ``reload``: the configuration may have been read before it.
+    If `ingestd.process.hangup` has noted a SIGHUP, call ``reload`` at once: the configuration may be older than the signal.
     """
     loop = asyncio.get_running_loop()
     before = signal.signal(signal.SIGHUP, lambda _number, _frame: loop.call_soon_threadsafe(reload))

@@ -1,4 +1,4 @@
-"""The phases of a daemon with `--standby`: before it is active, while it is active, and its end. Imported only with it."""
+"""The phases of a daemon with `--standby`: before it is active, while it is active, and its end."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ ServeStandby: TypeAlias = Callable[[ListenSettings, Callable[[], StandbyStatus]]
 
 _ALIVE_SECONDS = 2.0
 _AHEAD = 4
-"""The maximum number of sinks that are read ahead. Each needs a temporary file until it is compared."""
+"""The maximum number of sinks that are read ahead. Each sink needs a temporary file until it is compared."""
 _COUNTED = 1_000_000
 
 
 class StandbyPhase:
-    """A daemon with `--standby`. ``url``: the place of the shipments. ``serve`` serves the listener of a standby.
+    """A daemon with `--standby`. ``url``: the place where shipments are stored. ``serve`` serves the listener of a standby.
 
     A simulation passes its own ``client``, ``place``, ``clock`` (see `Lease`) and ``now`` (see `Standby`).
 
@@ -124,7 +124,7 @@ class StandbyPhase:
     async def wait(self, shutdown: Shutdown, heartbeat: Heartbeat, stack: AsyncExitStack) -> bool:
         """Wait until this daemon is active. Return False if a stop is requested first.
 
-        ``stack`` gets the cleanup calls, which run last.
+        The cleanup calls are added to ``stack``, so they run last.
 
         Raises:
             ConfigurationError: the service has no leases, or the shipments belong to another configuration.
@@ -134,7 +134,7 @@ class StandbyPhase:
         stack.push_async_callback(asyncio.to_thread, self._place.close)
         if self._database_leases is not None:
             stack.callback(self._database_leases.close)
-        # Without the lock, another process could use the state file or its control socket.
+        # The lock keeps other processes from using the state file and its control socket.
         self._state.parent.mkdir(parents=True, exist_ok=True)
         self._lock = await asyncio.to_thread(lock_state, self._state)
         try:
@@ -166,9 +166,9 @@ class StandbyPhase:
         return is_active
 
     async def _choose_lease(self, writer: str) -> LeaseKind:
-        """Return where the lease of a new place is stored: in the service, unless the service offers no leases.
+        """Return where the lease of a new place is stored.
 
-        The lease is then in the place, if the place is a database.
+        It is "database" if the place is a database and the service offers no leases; else "service".
         """
         if self._database_leases is None or await self._leases.are_offered(writer):
             return "service"
@@ -288,7 +288,7 @@ class StandbyPhase:
 
 
 async def _read_ahead(assembly: Assembly, gate: SinkGate) -> None:
-    """Read the largest sinks that must be compared before entries are sent to them. At the same time, sources are read."""
+    """While sources are read, read the largest sinks that must be compared before entries are sent to them."""
     count = assembly.mirror.status.entries_of
     entries = {sink: await asyncio.to_thread(count, sink, limit=_COUNTED) for sink in gate.closed}
     for sink in sorted(entries, key=entries.__getitem__, reverse=True)[:_AHEAD]:

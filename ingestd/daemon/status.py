@@ -84,7 +84,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _REJECTIONS_SHOWN = 20
-"""The maximum number of rejections in the status; it contains the newest."""
+"""The maximum number of rejections in the status, which has the newest rejections."""
 
 
 def compile_status(

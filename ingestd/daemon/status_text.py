@@ -28,7 +28,7 @@ def format_status(found: Status, *, as_json: bool) -> str:
 
 
 def format_standby(found: StandbyStatus, *, as_json: bool) -> str:
-    """Return the state of a host as lines, or as one JSON object."""
+    """Return the standby status of this host as lines, or as one JSON object."""
     if as_json:
         return json.dumps(redact({"standby": msgspec.to_builtins(found)}), ensure_ascii=False, indent=2)
     return "\n".join(map(safe_line, found.lines))

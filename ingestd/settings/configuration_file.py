@@ -82,7 +82,7 @@ def read_pipeline_names(path: Path) -> list[str]:
     """Return the names of the pipelines in a file, without a check of any setting.
 
     Raises:
-        ConfigurationError: there is no such file, or it is not readable as YAML.
+        ConfigurationError: the file does not exist, or is not readable as YAML.
     """
     root = load_document(path).root
     entry = root.entry("pipelines") if isinstance(root, MappingNode) else None
@@ -95,7 +95,7 @@ def read_state_path(path: Path, environment: Mapping[str, str]) -> Path | None:
     """Return the path of the state file, without a check of any other setting; None if the path is missing or can't be used.
 
     Raises:
-        ConfigurationError: there is no such file, or it is not readable as YAML.
+        ConfigurationError: the file does not exist, or is not readable as YAML.
     """
     root = load_document(path).root
     entry = root.entry("state") if isinstance(root, MappingNode) else None

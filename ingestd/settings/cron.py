@@ -1,11 +1,11 @@
-"""Cron expressions of five fields: minute, hour, day of the month, month, day of the week. The only importer of apscheduler.
+"""Cron expressions of five fields: minute, hour, day of the month, month, weekday. Only this module imports apscheduler.
 
-The rules follow crontab(5) of Debian, but the rules for changes of the clock apply to more expressions:
+The rules follow crontab(5) of Debian. Here, more expressions follow the rules for changes of the clock:
 
 * Weekdays 0 and 7 are Sunday. If the day of the month and the weekday are both restricted, a match of either is sufficient.
-* If the clock is put forward over a selected time, the run is at the first instant after the change. Several such times cause
-  one run.
-* If the clock is put back and shows a selected time twice, the run is at the first of both instants.
+* If the clock is put forward over a selected time, the run is at the first instant after the change. Several skipped times
+  cause one run.
+* If the clock is put back and shows a selected time twice, the run is at the first of the two instants.
 * An expression that selects every hour follows real time: it neither misses nor repeats an hour.
 
 apscheduler finds the times of a clock without changes; this module maps them to instants of a time zone.
@@ -30,7 +30,7 @@ class _Field(NamedTuple):
     values: str
     largest_step: int
     names: tuple[str, ...] = ()
-    """The names of the values, beginning with ``lowest``."""
+    """The names of the values, in ascending order from ``lowest``."""
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -174,7 +174,7 @@ def _values(field: _Field, text: str, position: int) -> set[int]:
 
 
 def _range(field: _Field, item: re.Match[str]) -> range:
-    """Return the values of one item, empty if it cannot be used. A range of weekdays may extend over Saturday (sat-mon)."""
+    """Return the values of an item; an empty range if it cannot be used. Weekdays may extend over Saturday (sat-mon)."""
     first = _number(field, item["first"]) if item["first"] else field.lowest
     last = (
         _number(field, item["last"]) if item["last"] else field.highest if item["step"] or not item["first"] else first

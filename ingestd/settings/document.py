@@ -36,7 +36,7 @@ _CHARACTERS = {
     "'": re.compile("''|."),
     '"': re.compile(r"\\(?:x.{2}|u.{4}|U.{8}|.)|."),
 }
-"""The written form of one character of a value, by the quotes around the value."""
+"""Patterns for the written form of one character of a value, by the quotes around the value."""
 _PLAIN_TAGS = {"map": events.MappingStartEvent, "seq": events.SequenceStartEvent}
 _EXPLAINED = {
     "mapping values are not allowed": "A ':' is not allowed here. Check the line before it and the indentation, and put a "
@@ -57,7 +57,7 @@ _EXPLAINED = {
 
 
 class DocumentError(Exception):
-    """The file is not valid YAML; has the sentence and the location of the error."""
+    """The file is not valid YAML. ``sentence`` and ``location`` describe the error."""
 
     def __init__(self, sentence: str, location: ConfigLocation) -> None:
         self.sentence = sentence
@@ -96,7 +96,7 @@ def read_document(text: str) -> Document:
         )
         raise DocumentError(_explained(str(error.problem or error.context or "")), location) from error
     except _PARSER_ERRORS as error:
-        # The parser raises these for some malformed texts, without a location.
+        # For some malformed texts, the parser raises one of these errors, which have no location.
         raise DocumentError("This is not valid YAML near this location.", builder.seen) from error
     return Document(root=root, faults=tuple(builder.faults))
 
@@ -210,7 +210,7 @@ class _Builder(msgspec.Struct, kw_only=True):
         )
 
     def _offsets(self, event: Any, text: str) -> tuple[int, ...]:
-        """Return the offsets of a scalar's characters; empty if it has several lines, or follows a byte order mark."""
+        """Return the column offset of each character of a scalar; empty if the scalar has several lines or follows a BOM."""
         line, begin, quote = self.lines[event.start_mark.line], event.start_mark.column, event.style or ""
         is_on_line = event.end_mark.line == event.start_mark.line and line.startswith(quote or text, begin)
         if not is_on_line or quote not in _CHARACTERS:

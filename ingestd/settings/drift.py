@@ -18,7 +18,7 @@ Mode: TypeAlias = Literal["report", "repair", "adopt"]
 """The reaction to drift: only report it; send the mirror's values again; accept the values of the service."""
 
 RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
-"""The entries without a source that are removed: none; entries that the mirror records as delivered; all entries."""
+"""Which entries without a source are removed: none; those that the mirror records as delivered; all entries."""
 
 DAILY = "1d"
 
@@ -54,7 +54,7 @@ DriftInput: TypeAlias = Mode | DriftNotation
 
 
 def read_drift(found: Any) -> DriftPlan:
-    """Return the plan of a mode or a mapping; a `DriftPlan` is returned unchanged."""
+    """Return the plan that a mode or a mapping describes; a `DriftPlan` is returned unchanged."""
     if isinstance(found, DriftPlan):
         return found
     if isinstance(found, str) and found in get_args(Mode):

@@ -106,7 +106,7 @@ def expressions_of(lookup: MappingOf[str, LookupSettings], let: MappingOf[str, s
 
 
 def _check_name(name: str, found: str) -> None:
-    """Check a name of 'lookup' or 'let'. ``found``: the value for the error."""
+    """Check a name of 'lookup' or 'let'. ``found``: the value that an error reports."""
     if not name or name == COLUMN or name.startswith(_RESERVED) or set(name) & set("{}\0"):
         refuse((name,), problem(f"The name '{name}' can't be used: it has braces, or is reserved."), found)
 
@@ -361,5 +361,5 @@ def read_entries(found: Any) -> tuple[EntrySpec, ...]:
 
 @cache
 def _entries() -> TypeAdapter[tuple[EntrySettings, ...]]:
-    """Return the validator of a list of mappings. The list is validated as a whole, so that each mistake has its location."""
+    """Return the validator of a list of mappings. It validates whole lists: the path of a mistake has the item's index."""
     return TypeAdapter(tuple[EntrySettings, ...])

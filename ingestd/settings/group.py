@@ -27,7 +27,7 @@ def _check_name(name: str) -> str:
 
 
 def _check_key(name: str) -> None:
-    """Check a name of 'let' or 'take', which is a key of the file."""
+    """Check a key below 'let' or 'take'."""
     try:
         _check_name(name)
     except PydanticCustomError as error:
@@ -222,7 +222,7 @@ def check_entries_of_groups(group: GroupSpec, entries: tuple[EntrySpec, ...]) ->
     """Check that entry mappings use only the fields of a group, and make a different key for each group.
 
     Raises:
-        PydanticCustomError: an entry mapping does not.
+        PydanticCustomError: an entry mapping uses another field, or makes the same key for several groups.
     """
     for name in Mapping(entries).fields:
         if name not in group.names and not name.startswith("units."):

@@ -49,7 +49,7 @@ GuardInput: TypeAlias = GuardNotation | Literal["off"]
 
 
 def read_guard(found: Any) -> Guard:
-    """Return the guard of ``off`` or a mapping; a `Guard` is returned unchanged."""
+    """Return the guard that ``off`` or a mapping describes; a `Guard` is returned unchanged."""
     if isinstance(found, Guard):
         return found
     if found == "off" or found is False:  # YAML 1.1 reads off as a boolean

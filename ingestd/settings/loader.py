@@ -117,7 +117,7 @@ def _rebased(value: object, base: Path) -> object:
 def equal_sources(
     root: Node, pipelines: Sequence[PipelineSettings], options_of: Callable[[str], type[ConnectorKind]], base: Path
 ) -> Iterator[LocatedMistake]:
-    """Yield a mistake for each pipeline that reads the same files as an earlier pipeline, if one of the two removes files.
+    """Yield a mistake for each pipeline that reads the same files as an earlier pipeline, if either of them removes files.
 
     Patterns that overlap only partly are detected later, when a common file is read (`ClaimedFiles`). Paths of ``pipelines``
     are already joined to ``base``.

@@ -1,7 +1,7 @@
-"""Validation of a file's values, with the location in the file of each mistake.
+"""Validation of a file's values. Each mistake has its location in the file.
 
 A sentence never quotes the value of a placeholder or of a secret setting. If validation fails, it is repeated with harmless
-values instead of these, and only the sentences of the second validation are shown.
+texts in place of such values. Only sentences of the repeated validation are shown.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _Report:
             yield found.node.location, dotted(path), sentences.mismatch(wrong, found, hidden=path in self._secret)
 
     def _errors_without(self, hidden: set[Path]) -> list[ErrorDetails]:
-        """Return the errors of two validations without secret values; the validation with more similar values comes first."""
+        """Return the errors of two validations without secret values. In the first validation, hidden URLs keep their form."""
         readings = (self._values.harmless(hidden, addresses=addresses) for addresses in (True, False))
         return [error for data in readings for error in _attempt(data, self._shape.reading.options_of)[1]]
 
@@ -127,7 +127,7 @@ class _Report:
         path = (*found.path, key)
         sentence = sentences.missing(key, self._shape.field(path))
         if key == CONNECTOR and isinstance(found.node, MappingNode):
-            # Without a connector no other key of the source is known, so none of them is reported as unknown.
+            # Without a connector, the permitted keys of the source are not known, so no key is reported as unknown.
             for name, _ in found.node.items:
                 if hint := sentences.misspelled(name.text, key):
                     return name.location, dotted(path), f"{sentence}{hint}"

@@ -47,7 +47,7 @@ class Scalar(msgspec.Struct, frozen=True, kw_only=True):
         return resolve(self.text) if self.plain else self.text
 
     def location_of(self, position: int) -> ConfigLocation:
-        """Return the location of the character at ``position``; if this is unknown, the location of the scalar."""
+        """Return the location of the character at ``position``, or of the scalar if the character's location is unknown."""
         if not 0 <= position < len(self.offsets):
             return self.location
         return ConfigLocation(line=self.location.line, column=self.location.column + self.offsets[position])
@@ -75,7 +75,7 @@ Node: TypeAlias = Scalar | MappingNode | ListNode
 
 
 class FoundNode(msgspec.Struct, frozen=True, kw_only=True):
-    """The node at a path. ``left``: the rest of the path that the file does not have."""
+    """The node at a path. ``left``: the steps of the requested path that the file does not have."""
 
     path: Path
     node: Node
@@ -85,10 +85,10 @@ class FoundNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find(root: Node, asked: Sequence[Key]) -> FoundNode:
-    """Return the node at the longest existing prefix of ``asked``.
+    """Return the node at the path ``asked``, without the steps that the file does not have.
 
-    Steps that the file does not have are skipped: a pydantic location also names the alternatives of a union, and a file may
-    have a single mapping instead of a list with one mapping.
+    Such steps have two causes. A pydantic location also names the alternatives of a union, and a file may have a single mapping
+    instead of a list with one mapping.
     """
     node, key_location = root, root.location
     path: list[Key] = []
@@ -131,7 +131,7 @@ def resolve(text: str) -> str | int | float | bool | None:
 
 
 def described(node: Node) -> str:
-    """Return a phrase for an error sentence: the number 007, 'abc', nothing, a list."""
+    """Return a phrase for an error sentence, such as: the number 007, 'abc', nothing, a list."""
     match node:
         case MappingNode():
             return described_value({})
@@ -142,7 +142,7 @@ def described(node: Node) -> str:
 
 
 def described_value(value: object, written: str | None = None) -> str:
-    """Return a phrase for plain data; ``written`` is its text in the file."""
+    """Return a phrase for a plain value, for an error sentence; ``written`` is the text of the value in the file."""
     shown = shortened(str(value) if written is None else written)
     match value:
         case dict():

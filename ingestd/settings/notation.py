@@ -67,7 +67,7 @@ class SinkNotation(SettingsPart):
         return visible_id
 
     def address(self) -> SinkAddress:
-        """Return the address of the sink. Labels are in NFC, as in the service, so both forms of a label name one sink."""
+        """Return the address of the sink. Labels are normalised to NFC, as in the service."""
         workspace = nfc(self.workspace)
         if self.label is not None:
             return SinkAddress(workspace=workspace, by="label", name=nfc(self.label))

@@ -64,7 +64,7 @@ def _source(name: str, connector: type[ConnectorKind]) -> dict[str, Any]:
     except PydanticInvalidForJsonSchema as error:
         raise ConnectorUnusable(f"The options of the connector '{name}' can't be described: {error}") from error
     inner = {f"{name}.{model}": definition for model, definition in options.pop("$defs", {}).items()}
-    # Most options models have no docstring; the connector's class has one.
+    # Most options models have no docstring, so the docstring of the connector's class is used.
     description = options.pop("description", None) or (connector.__doc__ or "").strip().partition("\n")[0]
     about = SourceSettings.model_fields[CONNECTOR].description
     return {
@@ -81,7 +81,7 @@ def _source(name: str, connector: type[ConnectorKind]) -> dict[str, Any]:
 
 
 def _untitled(schema: Any) -> Any:
-    """Return the schema without the titles that pydantic generates; a property with the name title stays."""
+    """Return the schema without the titles that pydantic generates; a property named ``title`` stays."""
     if isinstance(schema, list):
         return [_untitled(item) for item in schema]
     if not isinstance(schema, dict):

@@ -46,7 +46,7 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
 class Placeholders:
     """Fills placeholders from ``environment`` and from files; a relative path starts at ``base``.
 
-    ``contents``: the contents of the files and credentials that were read so far. These are secrets in every setting. A
+    ``contents``: the contents of the files and credentials that were read so far. They are secrets in every setting. A
     variable may be a host or a path, so it is a secret only in a setting for secrets.
     """
 
@@ -81,7 +81,7 @@ class Placeholders:
         return Filled(text="".join([*parts, text[end:]]), secret=secret)
 
     def again(self, text: str) -> RepeatedSecret:
-        """Return a text for a secret that may change: its placeholders are filled at each use."""
+        """Return ``text`` as a secret that may change: its placeholders are filled at each use."""
         return RepeatedSecret(text=text, placeholders=self)
 
     def _value(self, body: str, position: int) -> str:
@@ -168,7 +168,7 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes:
     """Return the content of a regular file of at most ``limit_bytes``; never block on a pipe or a device.
 
     Raises:
-        OSError: the file cannot be opened or read, is not a regular file, or is larger.
+        OSError: the file cannot be opened or read, is not a regular file, or is larger than the limit.
         ValueError: the path contains a NUL character.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

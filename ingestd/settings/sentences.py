@@ -98,7 +98,7 @@ def misspelled(written: str, key: str) -> str:
 
 
 def withheld(field: FieldInfo | None, written: str | None) -> str:
-    """Return the sentence for an error with a reason that may contain a secret."""
+    """Return the sentence for an error if its reason may contain a secret. The sentence omits the reason."""
     meaning = f" Expected: {field.description}" if field is not None and field.description else ""
     what = f"The value of {shortened(written)}" if written is not None else "This value"
     return f"{what} is not valid. The reason may contain a secret, so it is not shown.{meaning}"

@@ -22,7 +22,7 @@ _INSIDE_THE_SERVICE = re.compile(r"/(ui(/.*)?|openapi\.json)$")
 
 
 def client_id_of(host: str) -> str:
-    """Return a host name as a client id: 1 to 128 visible ASCII characters."""
+    """Return a client id (1 to 128 visible ASCII characters) that is made of a host name."""
     return re.sub(r"[^!-~]+", "-", host)[:128] or "ingestd"
 
 
@@ -31,7 +31,7 @@ def _split_address(text: str) -> SplitResult | None:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        # A resolver rejects a name with an empty or too long label, so this is a mistake and no failure of the network.
+        # A resolver rejects a name with an empty or too long label, so such a name is a mistake, not a failure of the network.
         (parts.hostname or "").encode("idna")
     except ValueError:
         return None

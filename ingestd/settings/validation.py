@@ -59,7 +59,7 @@ def problem(sentence: str, position: int | None = None) -> PydanticCustomError:
 
 
 def checked_by(check: Callable[[str], object]) -> AfterValidator:
-    """Return a validator of texts. ``check`` refuses a text by a ValueError with a sentence."""
+    """Return a validator of texts. ``check`` raises a ValueError with a sentence if a text is not permitted."""
 
     def validator(text: str) -> str:
         try:

@@ -88,7 +88,7 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
 
 @contextmanager
 def _threads(name: str, count: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield threads only for the listener, so that its slow reads delay no other work. A hanging thread delays no shutdown."""
+    """Yield the listener's own threads: its slow reads delay no other work, and a hanging thread delays no shutdown."""
     executor = ThreadPoolExecutor(count, thread_name_prefix=name)
     try:
         yield executor

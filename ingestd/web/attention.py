@@ -1,4 +1,4 @@
-"""Conditions of pipelines that need a person, each with the command and the action that handles it."""
+"""Pipeline conditions that a person must handle, each with the command and the page action that handle it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ingestd.core.pipeline_state import SEVERITY, Cause, PipelineState, State, S
 from ingestd.mirror.port import HeldRun
 
 NEEDS_A_PERSON: Final = SEVERITY["held"]
-"""The lowest severity of a state that needs a person."""
+"""The lowest severity of a state that a person must handle."""
 MOST: Final = 12
 """The maximum number of conditions that the overview lists."""
 
@@ -21,7 +21,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """A condition of one pipeline, or of several pipelines with the same reason.
 
     ``id``: the id of the HTML element. ``command`` handles the condition or shows more. ``verb``: the action of the pipeline's
-    page that does the same, or empty. ``link``: the page for it, or empty. ``label``: the text of the button or the link.
+    page with the same effect, or empty. ``link``: a page about the condition, or empty. ``label``: the button's or link's text.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_attention(states: Sequence[PipelineState], held: Sequence[HeldRun]) -> list[Attention]:
-    """Return the conditions that need a person, the most severe first.
+    """Return the conditions that a person must handle, the most severe first.
 
     ``held``: the held runs; each is one condition. An outage of several pipelines with the same reason is one condition.
     """

@@ -20,7 +20,7 @@ _QUERY = re.compile(r"(://(?:(?!://)[^\s?#])*+\?)[^\s#]+")
 
 
 class SettingGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """The general settings, or the settings of one pipeline. ``values``: the values as text, by the path of their key."""
+    """The general settings, or the settings of one pipeline. ``values``: the values as text, by key path."""
 
     name: str
     values: Mapping[str, str]
@@ -68,9 +68,9 @@ def file_state(running: Configuration) -> FileState:
 def setting_groups(settings: Settings) -> list[SettingGroup]:
     """Return the settings that have a value from the file or a default, without secrets.
 
-    A text is masked if its type, the name of its field, or the list of known secrets (`ingestd.process.redaction`) says so.
+    A text is masked if its type or its field's name marks a secret, or if it is a known secret (`ingestd.process.redaction`).
     """
-    # The model declares some parts of a pipeline as notations; validation replaces them by values, which are shown.
+    # No warnings: some parts of a pipeline are declared as notations, but validation has replaced the notations by values.
     found = redact(settings.model_dump(mode="python", warnings=False))
     if not isinstance(found, dict):
         raise TypeError(f"the settings are shown as {type(found).__name__}")

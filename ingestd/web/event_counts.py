@@ -27,7 +27,7 @@ RUN_SECONDS = (0.1, 1.0, 10.0, 60.0, 600.0)
 
 
 class EventTotals(msgspec.Struct, kw_only=True):
-    """Counts by pipeline (``runs`` also by result, ``entries`` by change); by sink: ``delivered``, ``refused``, ``retries``."""
+    """Counts by sink (``delivered``, ``refused``, ``retries``) or pipeline; ``runs`` also by result, ``entries`` by change."""
 
     runs: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
     run_durations: dict[str, Durations] = msgspec.field(default_factory=dict)
@@ -49,7 +49,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
 
     ``records``: records that were read. ``rejected``: records that were rejected. ``entries``: entries that were created,
     updated or removed in the mirror. ``delivered``: entries that any pipeline delivered to the sink. ``hours``: the duration of
-    all periods; less than 24 after a start.
+    all periods; less than 24 on the first day of the process.
     """
 
     records: Sequence[int]
@@ -76,7 +76,7 @@ class EventCounts:
             return deepcopy(self._counts)
 
     def activity(self, pipeline: str, sink: str) -> Activity:
-        """Return the work of the last 24 hours, or since the start."""
+        """Return the work for a pipeline and its sink in the last 24 hours, or since the start of the process."""
         now = self._clock()
         with self._guard:
             records, rejected, entries, delivered = (

@@ -10,7 +10,7 @@ from ingestd.web.event_counts import Activity
 
 
 class FlowStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step of the flow. ``count``: the number of ``unit`` now; if there is a ``series``, the number in the last 24 hours.
+    """A step of the flow. ``count``: how many ``unit`` there are now, or were in the last 24 hours if there is a ``series``.
 
     ``series``: the counts of the half hours. ``per_hour``: the average per hour. ``is_at_least``: the true number is larger
     than ``count``. ``problem``: such as ``1 rejected``, or empty. ``link``: the page that shows the problem, or empty.

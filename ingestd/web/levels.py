@@ -55,7 +55,7 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
 
 
 NOT_READY: Final = ("unavailable", "failed")
-"""The states of a pipeline that make the daemon not ready. ``disabled`` is no such state, because a person chose it."""
+"""The states of a pipeline that make the daemon not ready. ``disabled`` is omitted, because a person chose this state."""
 
 
 class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,9 +14,9 @@ MAX_CLIENTS = 8
 _DISTANCE_SECONDS = 2.0
 """The minimum interval between two readings of the state, for all clients together."""
 _REFRESH_SECONDS = 15.0
-"""After this time without an event, the rows are read again, because they show ages. The write also detects lost clients."""
+"""After this time without an event, the rows are read again, because they show ages. Writing also detects lost clients."""
 _LIFE_SECONDS = 1_800.0
-"""A stream ends after this time; the browser then opens the next stream."""
+"""A stream ends after this time. The browser then opens a new stream."""
 
 
 class LiveRows:
@@ -40,7 +40,7 @@ class LiveRows:
         return self._clients >= MAX_CLIENTS
 
     async def stream(self, state: str) -> AsyncGenerator[bytes, None]:
-        """Yield events until the client leaves. ``state``: the filter; empty: all pipelines."""
+        """Yield events until the client leaves. ``state``: only pipelines in this state, or empty for all pipelines."""
         self._clients += 1
         ends = time.monotonic() + _LIFE_SECONDS
         sent = ""

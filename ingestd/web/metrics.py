@@ -149,7 +149,7 @@ METRICS: Mapping[str, MetricDescription] = {
         "counter", ("signal",), "Spans (traces) and log records (logs) that no collector of OpenTelemetry accepted."
     ),
 }
-"""All metrics of the daemon by sample name (without histogram suffixes), except ``ingestd_process_...`` of its process."""
+"""All metrics by sample name (without histogram suffixes), except the ``ingestd_process_...`` metrics."""
 
 LANE_STATES = ("idle", "delivering", "backing off", "paused")
 RUN_RESULTS = ("changed", "unchanged", "held", "failed")

@@ -58,7 +58,7 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A pipeline in the overview. ``sentence``: the reason for its state, or its last run. ``notices``: about its source.
+    """A row of the overview. ``sentence``: the reason for the state, or the last run. ``notices``: sentences about the source.
 
     ``next_run_at``: when the schedule is due, in seconds since the epoch; None: the pipeline is read when its source changes.
     """
@@ -117,7 +117,7 @@ class PageContents:
     entries_at_most: int = 10_000
 
     def overview(self, *, state: str = "") -> PageContent:
-        """Return the conditions that need a person, and the pipelines with a state; all pipelines if ``state`` is empty."""
+        """Return the conditions that a person must handle, and the pipelines in a state; ``state`` empty: all pipelines."""
         configuration = self.current()
         found = self._state(configuration)
         pipelines = configuration.settings.pipelines
@@ -309,7 +309,7 @@ class PageContents:
         )
 
     def rollback(self, number: int) -> PageContent:
-        """Return the planned changes of the rollback of a run. They are from the state file; the sink is not read.
+        """Return the planned changes of the rollback of a run. The plan uses only the state file; the sink is not read.
 
         Raises:
             PageMissing: the run can't be rolled back.

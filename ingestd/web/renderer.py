@@ -20,7 +20,7 @@ _NEAR_DAYS = {-1: "yesterday", 1: "tomorrow"}
 
 
 class PageRenderer:
-    """The templates of this package."""
+    """Renders the templates of this package."""
 
     def __init__(self, assets: PageAssets) -> None:
         self._assets = assets
@@ -60,7 +60,7 @@ def _exact(text: str) -> Markup:
 
 
 def duration(seconds: float) -> str:
-    """Return ``850 ms``, ``12 s``, ``3 min``, ``5 h`` or ``2 d``."""
+    """Return a duration as text, such as ``850 ms``, ``12 s``, ``3 min``, ``5 h`` or ``2 d``."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     for size, unit, next_size in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):

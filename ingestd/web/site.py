@@ -251,7 +251,7 @@ class Site:
     def _end_drift_check(self, check: asyncio.Future[Response]) -> None:
         self._drift_checks.discard(check)
         if not check.cancelled():
-            check.exception()  # marks it as retrieved: a response that waits raises it, and the log and the page report it
+            check.exception()  # marks the exception as retrieved: a waiting response raises it for the log and the page
 
     async def _reload(self, request: WebRequest) -> WebResponse:  # noqa: ARG002 - a handler
         done = await self._act(Reload(), Reloaded)
@@ -275,7 +275,7 @@ class Site:
 
 
 def _page_readers(pages: PageContents) -> Iterator[tuple[re.Pattern[str], Callable[..., PageContent]]]:
-    """Yield the path of each page, and the function that reads the page for the query's fields and the path's values."""
+    """Yield a path pattern and a function for each page. The function's arguments: the query's fields, the path's groups."""
     yield re.compile(r"/"), lambda fields: pages.overview(state=_state_filter(fields))
     yield re.compile(r"/pipelines/(?P<name>[a-z0-9_-]+)"), lambda _, name: pages.pipeline(name)
     yield re.compile(r"/files"), lambda fields: pages.file(fields.get("name", ""))

@@ -1,4 +1,4 @@
-"""The listener of a standby. It reports as text, metrics and health which daemon is active."""
+"""The listener of a standby. Its text, metrics and health report which daemon is active."""
 
 from __future__ import annotations
 

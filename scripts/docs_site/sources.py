@@ -47,7 +47,7 @@ def copy_pages(root: Path, folder: Path) -> None:
 
 
 def site_path(path: str) -> str:
-    """Return the path in the site of a file of the checkout. A source file becomes a page that shows the file."""
+    """Return the site's path for a file of the checkout. A source file becomes a page that shows the file."""
     if path in OTHER_PAGES:
         return OTHER_PAGES[path]
     if path.startswith("docs/"):

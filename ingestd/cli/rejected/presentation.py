@@ -20,13 +20,13 @@ _SUBJECTS = {
 
 
 def format_line(rejection: Rejection) -> str:
-    """Return ``17  budget · budget.csv, row 3 · key 00417.mass: the reason``."""
+    """Return a line such as ``17  budget · budget.csv, row 3 · key 00417.mass: the reason``."""
     retried = " (to be mapped again)" if rejection.retried else ""
     return terminal_line(f"{rejection.id}  {format_rejection(rejection)}{retried}")
 
 
 def format_details(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterator[str]:
-    """Yield all facts, one per line. Values are quoted to make spaces visible."""
+    """Yield all facts of a rejection, one per line. Values are quoted to make spaces visible."""
     yield f"{rejection.id}  {_SUBJECTS[rejection.subject]}, of the pipeline {rejection.pipeline}"
     yield f"  source   {format_location(rejection.partition, rejection.position)}"
     yield f"  sink     {rejection.sink} in {rejection.workspace}"
@@ -49,7 +49,7 @@ def format_details(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterato
 
 
 def to_json(rejection: Rejection, refusals: Sequence[Refusal] | None = None) -> str:
-    """Return one JSON object, with ``attempts`` if ``refusals`` are given."""
+    """Return a rejection as a JSON object, with ``attempts`` if ``refusals`` are given."""
     members: dict[str, Any] = msgspec.to_builtins(rejection)
     if refusals is not None:
         members["attempts"] = [msgspec.to_builtins(refusal) for refusal in refusals]

@@ -33,7 +33,7 @@ def repeated_elements(path: Path) -> RepeatedElements:
     Only the first elements of a large document are counted. For a document that can't be parsed, return no elements: the
     later reading of the document reports the error.
     """
-    # The number of a path, by the number of its parent path and its last name.
+    # Every path has a number. The key is the number of the parent path, and the last name of the path.
     nodes: dict[tuple[int, str], int] = {}
     depths, counts, open_paths = [0], Counter[int](), [0]
     around, nested = Counter[str](), set[str]()

@@ -128,7 +128,7 @@ def _decoded(
 
 
 def _share_alike(rows: Sequence[Row]) -> float:
-    """Return the share of rows in the lower half with the most common number of fields; 0 if this number is 1."""
+    """Of the rows in the lower half, return the share with the most common number of fields; 0 if this number is 1."""
     lengths = [len(cells) for _, cells in rows[len(rows) // 2 :]]
     if not lengths:
         return 0.0
@@ -137,7 +137,7 @@ def _share_alike(rows: Sequence[Row]) -> float:
 
 
 def _is_same(path: Path, settings: FormatSettings, fewer: FormatSettings) -> bool:
-    """Return True if the file is read in the same way with fewer settings."""
+    """Return True if the settings ``fewer`` give the same columns and facts as ``settings``."""
     try:
         found = next(batches_of_file(path, fewer))
     except SourceBroken:
@@ -193,7 +193,7 @@ def _filled(path: Path, settings: FormatSettings) -> SampleRecords:
 
 
 def _json(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSample:
-    """Read the list of objects that a document is or contains. If objects are nested, all of them are records."""
+    """Read the list of objects that a document is or contains. If objects are nested, all nested objects are records."""
     settings, records = _decoded(path, "json", encoding, decisions)
     given = decisions.given("--records")
     values = [_parsed(record) for record in records.first.head(_NESTED_ROWS).iter_rows(named=True)]

@@ -15,7 +15,7 @@ guess considers the other letters."""
 
 
 def unproven_letters(records: SampleRecords, encoding: str) -> list[str]:
-    """Return some texts in which another encoding may have different letters at the same bytes; empty if there are none."""
+    """Return some texts with bytes that may be other letters in another encoding; empty if there are no such texts."""
     found = (text for text in _texts(records) if not text.isascii())
     if encoding == _WESTERN:
         found = (text for text in found if not {one for one in text if not one.isascii()} <= _PROOF)

@@ -41,7 +41,7 @@ DOCUMENT = "document"
 class KeyProposal(msgspec.Struct, frozen=True, kw_only=True):
     """The columns that identify a record; empty if no columns do.
 
-    ``doubt``: why a person must decide, as a sentence; empty: no decision is necessary.
+    ``doubt``: a sentence on why a person must decide; empty if no decision is necessary.
     """
 
     columns: tuple[str, ...]

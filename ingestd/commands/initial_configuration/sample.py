@@ -32,7 +32,7 @@ DRAFT_KEY = secrets.token_hex()
 """The API key of drafts. Every later message of the command masks this text, so it must not be a word of a message."""
 
 FormatSettings = Mapping[str, object]
-"""The setting ``format`` of a source; empty: the suffix of the file selects the format."""
+"""The setting ``format`` of a source. If it is empty, the suffix of the file selects the format."""
 
 
 class SampleRecords(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ def records_of_file(path: Path, settings: FormatSettings) -> SampleRecords:
 
 
 def glob_of(name: str) -> str:
-    """Return a glob for names of the format of ``name``, or else with its last suffix. Other parts may vary, such as a date."""
+    """Return a glob for the format's suffix (or the last suffix) in ``name``. Other parts may vary, such as a date."""
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         configuration = _draft(Path(folder), {"connector": "directory", "path": folder}, {})
     globs: list[str] = configuration.settings.pipelines[0].source.options.model_dump()["pattern"]

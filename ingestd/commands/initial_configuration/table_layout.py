@@ -54,7 +54,7 @@ class TableLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def has_no_header(names: Sequence[str]) -> bool:
-    """Return True if the names look like a record: one is a fraction, or all are whole numbers. Years may be names."""
+    """Return True if the names look like a record: one is a fraction, or all are whole numbers (also if they are years)."""
     return any(map(_FRACTION.fullmatch, names)) or all(map(_WHOLE_NUMBER.fullmatch, names))
 
 
@@ -88,7 +88,7 @@ class _Table:
         self._kinds = [self._kind(cells) for _, cells in self._rows]
 
     def _kind(self, cells: Sequence[str]) -> str:
-        """Return ``record`` or ``text`` by the cells in columns with values; an empty text if most of these are missing."""
+        """Return ``record`` or ``text`` by the cells in columns with values; an empty text if most cells are missing."""
         present = [cells[at] for at in self._valued if not _is_missing(cells, at)]
         values = sum(map(_is_value, present))
         if not present or len(present) * 2 < len(self._valued):
@@ -109,7 +109,7 @@ class _Table:
         return next(cells for number, cells in self._rows if number == layout.header_row)
 
     def _chosen(self, found: Sequence[TableLayout]) -> TableLayout:
-        """Return the layout with the most records before the next layout. In a long first table, later headers are rows."""
+        """Return the layout with the most records before the next layout, or the first layout if it has enough records."""
         first, *others = found
         if not others:
             return first
@@ -152,7 +152,7 @@ class _Table:
         return self._made(top, bottom, units=units, repeats=repeats, records=records, doubts=doubts)
 
     def _names_contrast(self, top: int) -> bool:
-        """Return True if names of the row contrast with the texts below it, and the cells of the next row do not."""
+        """Return True if names of the row contrast with the texts below the row, and the cells of the next row do not."""
         return self._is_adjacent(top + 1) and any(
             self._contrasts(top, at) and not self._contrasts(top + 1, at) for at in self._core
         )
@@ -190,7 +190,7 @@ class _Table:
         )
 
     def _head(self, bottom: int) -> int | None:
-        """Return the index of the first header row if ``bottom`` is the last; None if names are missing or equal."""
+        """Return the index of the first header row if ``bottom`` is the last header row; None if names are missing or equal."""
         for top in range(bottom, max(-1, bottom - _HEADER_ROWS), -1):
             if top < bottom and not self._is_adjacent(top + 1):
                 return None

@@ -24,7 +24,7 @@ _RULES: Mapping[object, str] = {
 class InitialFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of files like the sample. ``path`` is relative to the configuration, or absolute.
 
-    ``format``: the setting of this name; empty: file names select the format. ``found``: sentences about the sample.
+    ``format``: the setting `format`; empty if file names select the format. ``found``: sentences about the sample.
     """
 
     path: str
@@ -41,7 +41,7 @@ class InitialTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InitialEntries(msgspec.Struct, frozen=True, kw_only=True):
-    """Columns with the same notation. ``rules``: further settings of the columns' entries, as YAML; empty: none."""
+    """Columns with the same notation. ``rules``: further settings of the columns' entries as YAML, or empty."""
 
     columns: tuple[str, ...]
     rules: str = ""
@@ -191,7 +191,7 @@ def entries_of(
     groups: dict[str, list[str]] = {}
     for name in columns:
         if name in commas or name in thousands:
-            # Without ``missing``, a rule for numbers rejects records in which this field is empty.
+            # Without ``missing``, a rule for numbers rejects records in which the column is empty.
             missing = "" if contract[name].filled else 'missing: [""], '
             rules = f"values: {{{missing}{_RULES[commas.get(name, 'comma')]}}}"
         else:

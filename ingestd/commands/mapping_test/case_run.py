@@ -42,8 +42,8 @@ class MappingRule(msgspec.Struct, frozen=True, kw_only=True):
 class CaseOutput(msgspec.Struct):
     """The output of a mapping for the records of a case.
 
-    ``entries``: value and data type by key. ``rejects``: position, as text, and reason of each rejected record. ``made_by``: by
-    index of a rule, the keys that the rule makes. ``broken``: why the whole source is rejected; None: it is accepted.
+    ``entries``: value and data type by key. ``rejects``: position, as text, and reason of each rejected record. ``made_by``:
+    the keys of each rule's entries, by the rule's index. ``broken``: why the whole source is rejected; None: it is accepted.
     """
 
     entries: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
@@ -78,7 +78,7 @@ def run_case(
     sample: Callable[[Path], Iterator[Batch]],
     groups: Aggregation | None = None,
 ) -> CaseResult:
-    """Map the records of a case, and compare the output with the case. The arguments are those of `map_case`."""
+    """Map the records of a case, and compare the output with the case. For the arguments, see `map_case`."""
     output = map_case(case, mapping=mapping, rules=rules, sample=sample, groups=groups)
     expected = {entry.key for entry in case.entries}
     return CaseResult(
@@ -102,7 +102,7 @@ def map_case(
         for batch in checked_batches(sample(case.sample) if case.sample is not None else iter((_batch(case),)))
     )
     try:
-        is_reading = case.sample is not None or case.columns is not None  # ``rows`` alone are no whole reading
+        is_reading = case.sample is not None or case.columns is not None  # ``rows`` alone are no complete reading
         fields = AbsentFields(mapping, whole=is_reading)
         if groups is not None:
             of_groups = AbsentFields(groups, whole=is_reading)

@@ -1,6 +1,6 @@
 """`ingestd plan`, and `ingestd sync --plan`, which executes a saved plan as a whole or not at all.
 
-The intake of a planned sync writes to a copy of the state file. If the effect is that of the plan, the copy replaces the
+The intake of a planned sync writes to a copy of the state file. If the effect equals the plan, the copy replaces the
 content of the state file in one transaction. The delivery begins after the replacement. So a crash leaves the state file
 unchanged, or with all changes of the plan as pending entries, which the next sync or run delivers.
 """

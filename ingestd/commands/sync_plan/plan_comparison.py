@@ -55,7 +55,7 @@ def _sinks(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
 def _partitions(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
     planned = {(one.pipeline, one.partition): one for one in saved.partitions}
     present = {(one.pipeline, one.partition): one for one in now.partitions}
-    # A file without an effect may be missing in the plan: it may have been written again with the same bytes.
+    # A partition without an effect is no difference if only ``now`` has it: a file may be written again with the same bytes.
     effective = [name for name, one in present.items() if one.has_effect]
     for name in dict.fromkeys([*planned, *effective]):
         sentence = _partition(planned.get(name), present.get(name))

@@ -148,7 +148,7 @@ async def make_plan(
 
 
 async def to_end(call: Callable[[], T]) -> T:
-    """Run a call in a thread. If cancelled, wait for the end of the call, because the caller then deletes files in use."""
+    """Run a call in a thread. If cancelled, wait for its end, because the caller then deletes files that the call uses."""
     running = asyncio.ensure_future(asyncio.to_thread(call))
     try:
         return await asyncio.shield(running)

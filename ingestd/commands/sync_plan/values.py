@@ -15,7 +15,7 @@ VERSION = 1
 
 
 class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that would change. If there is no old or no new value, this value and its type are None.
+    """An entry that would change. A missing old or new value is None, and its type is None, too.
 
     ``position``: the location, in its partition, of the record with the new value.
     """
@@ -101,8 +101,8 @@ class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A sink that the plan changes, or that has pending entries.
 
     ``known``: the state file has the sink's content; if not, the next delivery finds or creates the sink. ``pending``: number
-    of earlier pending entries, which a sync also delivers. ``unexplained``: number of entries that no source names any more. A
-    sync removes them when it compares the sink, but the execution of a plan keeps them. 0: the configuration keeps them.
+    of earlier pending entries, which a sync also delivers. ``unexplained``: number of entries that no source names any more (0
+    if the configuration keeps them). A sync removes them when it compares the sink, but the execution of a plan keeps them.
     """
 
     name: str

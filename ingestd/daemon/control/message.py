@@ -1,4 +1,4 @@
-"""The lines of JSON on the control socket, and the request for the status, which a command sends with few imports."""
+"""The JSON lines of the control socket. The status request is here because `ingestd status` imports few modules."""
 
 from __future__ import annotations
 

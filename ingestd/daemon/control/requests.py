@@ -56,10 +56,10 @@ class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices")
 
 
 class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):
-    """Move the cursors of partitions (no names: all partitions that the source has); the response is `CursorsMoved`.
+    """Move the cursors of partitions (``partitions`` empty: all known partitions); the response is `CursorsMoved`.
 
     ``cursor``: the cursor to ``set``. ``to``: the value of the cursor column to which ``rewind`` returns. ``backfill``: read
-    all rows again, in addition to the changes, until ``cancel``.
+    all rows again, in addition to the changes. ``cancel``: end the backfill.
     """
 
     pipeline: str
@@ -85,7 +85,7 @@ class DecideRun(msgspec.Struct, frozen=True, kw_only=True, tag="decide_run"):
 class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
     """A decided run, with counts of the changed entries. ``refusal``: why the run can't be approved or discarded, or empty.
 
-    ``read_again``: an approved run could not be written completely; its source is read again and passes the guard.
+    ``read_again``: the approved run could not be written completely, so its source is read again and passes the guard.
     ``paused``: the pipeline is paused, so the entries are sent when it is resumed.
     """
 
@@ -123,8 +123,8 @@ class RollBack(msgspec.Struct, frozen=True, kw_only=True, tag="roll_back"):
 class RunsUndone(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that were undone, or that would be undone. ``refusal``: why the runs can't be rolled back, or empty.
 
-    ``unchecked``: sinks that could not be compared with the service, each with the reason. In these sinks, only the changes by
-    other programs that the last comparison found are known.
+    ``unchecked``: sinks that could not be compared with the service, each with the reason. For these sinks, changes by other
+    programs since the last comparison are not known.
     """
 
     refusal: str = ""
@@ -168,11 +168,11 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     api_key: bool = False
     rejected: bool = False
     retried: tuple[str, ...] = ()
-    """Pipelines with a source that could not be read and that is tried again now."""
+    """Pipelines with a failed source that is read again now."""
     waiting: dict[str, float] = msgspec.field(default_factory=dict)
-    """Pipelines with a source that asked not to be read before a time, in seconds since the epoch."""
+    """By pipeline: the time before which the source asked not to be read, in seconds since the epoch."""
     mistakes: tuple[str, ...] = ()
-    """The mistakes of the configuration file. If there are any, nothing was changed."""
+    """The mistakes of the configuration file. If the file has mistakes, nothing was changed."""
 
 
 Request: TypeAlias = (

@@ -35,7 +35,7 @@ _STOPPING = (
 
 
 class ControlServer:
-    """Listens on the socket of a state file, which the process must hold. ``perform`` executes a request of an account."""
+    """Listens on the socket of a state file that this process holds. ``perform`` executes an account's request."""
 
     def __init__(self, state: Path, *, perform: Callable[[Request, str], Awaitable[Response]], emit: Emit) -> None:
         self._file = socket_file(state)
@@ -47,7 +47,7 @@ class ControlServer:
         """Set when commands can find the daemon, or when the daemon continues without the socket."""
 
     async def run(self) -> None:
-        """Listen until cancelled. Every open connection then gets a response or is closed.
+        """Listen until cancelled. When cancelled, respond to every open connection or close it.
 
         If the socket can't be created, the server emits an event, and the daemon continues without the socket.
         """

@@ -38,5 +38,5 @@ def used_zone() -> str:
 
 
 def local_zone(environment: Mapping[str, str]) -> str:
-    """Return the name of the account's zone; empty: the account has the zone of the machine."""
+    """Return the zone name in the variable TZ. If TZ is missing, return "", which means the zone of the machine."""
     return environment.get("TZ", "").removeprefix(":")
