@@ -66,7 +66,7 @@ class _CompactReader:
         if kind in {_LIST, _SET}:
             return self._items(depth)
         if kind in {TRUE, _FALSE, _BYTE}:
-            return self._take(1)[0]  # a truth value in a list is a byte
+            return self._take(1)[0]  # a boolean in a list is a byte
         if kind == _DOUBLE:
             return self._take(8)
         raise NotCompact(f"it has the type {kind}")
