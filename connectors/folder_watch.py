@@ -36,7 +36,7 @@ class FolderWatch:
 
     The folder need not exist, and can disappear and reappear. There are no events until `rearm` finds the folder, so call
     `rearm` before each scan. Then nothing is missed, because the scan sees every change that was made before the watch began.
-    New sub-folders are watched from the next `rearm` on; their creation is an event.
+    New sub-folders are watched from the next `rearm` on. Their creation is an event.
 
     ``failure``: why there are no events; empty if events arrive. ``is_polling``: events are not reliable, so scans must be
     frequent. ``sentence`` describes both. ``report`` is called with each new ``sentence``.

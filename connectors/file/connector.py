@@ -77,7 +77,7 @@ class FileConnector(Connector):
         return format_settings(self.options.format, member=self.options.member)
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the file's partition if the file is stable; nothing if reading its present state has already failed.
+        """Return the file's partition if the file is stable, unless reading its present state has already failed.
 
         Programs save a file by writing another file and renaming it. A file that is missing only for a moment is no error.
 

@@ -123,9 +123,9 @@ def write(path: RootedPath, parts: Iterable[bytes], *, key: str, access: Access)
 
 
 def sync_files(files: Sequence[NewFile]) -> list[OSError | None]:
-    """Make the content of files durable; return the error or None for each.
+    """Make the content of files durable. Return for each file the error, or None.
 
-    Several files are flushed in parallel, because the file system then writes its journal once for all of them.
+    Several files are flushed in parallel, because the file system then writes its journal once for all files.
     """
     if len(files) == 1:
         return [_sync_file(files[0])]

@@ -217,7 +217,7 @@ def read_open_file(
 def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
     """Yield the items. Another thread computes one item in advance.
 
-    If ``items`` raises an exception, all earlier items are yielded first. After this generator is closed, no item is computed.
+    An exception of ``items`` is raised after all earlier items. After this generator is closed, no next item is computed.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read-ahead") as thread:
         following = thread.submit(next, items, None)

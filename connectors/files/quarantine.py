@@ -1,4 +1,4 @@
-"""The quarantine file: the rejected rows of a file. A person can correct it and drop it again.
+"""The quarantine file: the rejected rows of a file. A person can correct these rows and drop the quarantine file.
 
 The file is read back before it gets its name. If its rows are not recognised, because the encoding or the dialect can't be
 detected, the rows are written again in UTF-8 with a byte order mark.
@@ -47,7 +47,7 @@ _BYTE_ORDER_MARKS = {
 
 
 class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `write_quarantine`. ``path``: the file with ``rows`` rows; None: no file was needed.
+    """The result of `write_quarantine`. ``path``: the file with ``rows`` rows; None: there was no row to write.
 
     ``sentence``: a remark about the file, or empty. ``missing``: the number of rejects that have no row in the present
     content of the source file.
@@ -75,7 +75,7 @@ def write_quarantine(
 ) -> QuarantineFile:
     """Write the rejected rows of a file into ``folder``, unless ``folder`` already has a file with equal content.
 
-    The new file has the permissions of the source file, or fewer. ``check`` raises if its path must not be written.
+    The new file has the permissions of the source file, or fewer. ``check`` raises an error if its path must not be written.
 
     Raises:
         OSError: the file can't be written.

@@ -82,7 +82,7 @@ _REMEDIES: Mapping[str, str] = {
 class ObjectStore(RemoteStore):
     """Reads, moves and writes objects of a bucket or container.
 
-    A write replaces a whole object. An object is read only if it still has the ETag of the listing. A move is a copy and a deletion.
+    A write replaces a whole object. An object is read only if it still has the ETag of the listing. A move copies and deletes.
     """
 
     copies = True
@@ -125,7 +125,7 @@ class ObjectStore(RemoteStore):
     ) -> Identity:
         """See `RemoteStore.fetch`.
 
-        Each request has If-Match with the expected ETag, also a request by which obstore completes a cut response.
+        Each request has If-Match with the expected ETag, also a request by which obstore completes a truncated response.
         """
         caller = threading.get_ident()
 

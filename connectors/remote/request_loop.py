@@ -29,7 +29,7 @@ class RequestLoop:
         self._interrupted = False
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run the coroutine that ``work`` makes, and return its result; raise `SourceUnavailable` if it is interrupted."""
+        """Run the coroutine that ``work`` makes, and return its result; raise `SourceUnavailable` after `interrupt`."""
         try:
             return self._started(work).result()
         except (asyncio.CancelledError, concurrent.futures.CancelledError):  # two different classes

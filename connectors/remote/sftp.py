@@ -175,7 +175,7 @@ class SftpStore(RemoteStore):
                 ) from None
             if await self._is_same(client, target, identity):
                 return True
-            await self._timed(client.rename(_coded(target), _coded(path)))  # the file was replaced before: move it back
+            await self._timed(client.rename(_coded(target), _coded(path)))  # the file had been replaced: move it back
             return False
 
         return self._run(work, path)

@@ -12,7 +12,7 @@ _DEPTH = 32
 _LONGEST_SHIFT = 70
 
 Value: TypeAlias = "tuple[int, Any]"
-"""The number of a type, and the content: int, bool, bytes, `Fields`, or for a list the type of the items and the items."""
+"""The number of a type, and the content: int, bool, bytes or `Fields`. The content of a list is the item type and the items."""
 Fields: TypeAlias = "dict[int, Value]"
 
 

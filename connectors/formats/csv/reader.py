@@ -38,7 +38,7 @@ def read_csv(
     record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8. Records that don't fit
     the header are rejected, and the other records are read.
 
-    ``known``: the sections that need not be read: the number of records by digest. None: the chunks have no sections.
+    ``known``: for sections that need not be read, the number of records by digest. None: the chunks have no sections.
     ``section_bytes``: the minimum size of a section. ``order``: see `BlockReader`; it must be None if ``known`` is given.
 
     Raises:

@@ -41,7 +41,7 @@ _LINES = 16
 """After the minimum size, on average one in 16 lines ends a section. A hash of the line decides, so an edit moves few ends."""
 
 _MOST = 4
-"""A section that no hash of a line ends, ends with the line that reaches this multiple of the minimum size."""
+"""A line that reaches this multiple of the minimum size ends the section, whatever its hash."""
 
 _KNOWN_BYTES = 256 * 2**20
 """A chunk is yielded after this number of bytes in known sections, so that a reading can be stopped."""
@@ -179,7 +179,7 @@ class SectionReader:
                 index += 1
                 continue
             end = index + 1
-            if self._left:  # add at least this number of bytes, because the record is read again from its start
+            if self._left:  # a record that continues is read again, so add at least as many bytes as before
                 while end < count and block.ends[end - 1] - block.start(index) < len(self._left):
                     end += 1
             elif index >= one_by_one:

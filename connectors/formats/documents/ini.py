@@ -1,4 +1,4 @@
-"""The parser of INI files: one pass over the lines, as configparser reads them, except for colons in names."""
+"""The parser of INI files: one pass over the lines by the rules of configparser, except for colons in names."""
 
 from __future__ import annotations
 

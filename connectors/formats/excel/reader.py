@@ -59,7 +59,7 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
     """Yield the records of a sheet, at least one chunk. A position is the row's number in the spreadsheet.
 
     Rows without any text are no records. An empty cell is the empty text, as in CSV. A record with an error cell, or with a
-    formula without a saved value, is rejected. If ``layout.errors`` is missing, the cell counts as absent.
+    formula without a saved value, is rejected. If ``layout.errors`` is "missing", the cell counts as absent.
 
     Raises:
         SourceBroken: the file is no workbook, has no such sheet, or its header can't name columns.

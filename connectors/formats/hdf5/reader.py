@@ -29,7 +29,7 @@ _CACHE_BYTES = 64 * 2**20
 """The size of the library's cache. A larger compressed block is unpacked again for each piece."""
 _REFERENCES_BYTES = 64
 _INTERNAL = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "H5PATH"}
-"""Attributes that only the HDF5 library uses, and `H5PATH`, in which MATLAB stores an old path."""
+"""Attributes that the HDF5 library itself writes, and the attribute `H5PATH` of MATLAB."""
 _PROPERTY_ITEMS = 1_000
 _SHOWN = 10
 

@@ -33,7 +33,7 @@ class _Mixed:
 class _GroupPiece:
     """The compressed records of one group from a range.
 
-    ``start`` and ``size``: the range of the scratch file in which the library reads them.
+    ``start`` and ``size``: the range of the scratch file from which the library reads them.
     """
 
     start: int
@@ -73,7 +73,7 @@ class SortedRecords:
         self._mixed: _Mixed | None = None
         self._groups: Iterator[int] = iter(())
         self._sorted_of: tuple[_Mixed, dict[int, bytes]] | None = None
-        """The range that was sorted last, and its records by group. Usually, the next group is read from the same range."""
+        """The range that was sorted last, and its records by group. Several groups may be read from one range."""
 
     def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
         """Go to a position, or to the end."""

@@ -23,7 +23,7 @@ def read_nested(
 
     Positions are the numbers of elements from 1, in the order in which they begin. The root may be a record. A record has
     the fields of `read_xml`, without the fields of the records in it. ``element`` is ``*`` for all elements with the field
-    ``item_id``. Only then, the whole document is held in memory; otherwise one outermost record at a time.
+    ``item_id``. In this case memory holds the whole document, otherwise one outermost record at a time.
 
     Raises:
         SourceBroken: see `read_xml` and `nested_records`; or the root has elements, but no record is found.
