@@ -119,7 +119,7 @@ class FolderWatch:
         self._wake()
 
     def on_watch_ended(self, watch: int) -> None:
-        """Let the next `rearm` watch all folders anew, and call ``wake``; see `connectors.inotify.FolderListener`."""
+        """Let the next `rearm` watch all folders again, and call ``wake``; see `connectors.inotify.FolderListener`."""
         if watch == self._root:
             self._watched = None  # the next folder of this path may get the same inode number
         self.on_overflow()

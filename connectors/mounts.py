@@ -133,7 +133,7 @@ class MountGuard:
             return
         identity = self._identity()
         if identity is not None and identity == self._seen:
-            return  # the folder is unchanged, so it is on the same mount; reading the long mount table is expensive
+            return  # an unchanged folder is on the same mount; reading a long mount table is expensive
         path = str(real_path(self._folder))
         mount = find_mount(path, _table_text(_TABLE))
         if mount is None:

@@ -33,7 +33,7 @@ class Identity(NamedTuple):
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def has_same_content(self, other: Identity | None) -> bool:
-        """Return True if the identities are equal, so that nothing suggests different content."""
+        """Return True if the identities are equal, which suggests equal content; see `is_proof`."""
         return self == other
 
     def is_renamed(self, other: Identity) -> bool:

@@ -183,7 +183,7 @@ def _find_fault(record: Mapping[str, str | None], origin: RowOrigin | None) -> s
     """Return why a resubmitted row is rejected again; empty if no fault is found."""
     if origin is None:
         return ""
-    # If a person empties the reason, they confirm the row: for example, a missing field is meant to be empty.
+    # If a person empties the reason, they confirm the row, for example because a missing field is meant to be empty.
     is_confirmed = REASON in record and not (record[REASON] or "").strip()
     if not is_confirmed and fingerprint(record) == origin.fingerprint:
         return _UNCHANGED + (record.get(REASON) or "no reason is given.").removeprefix(_UNCHANGED)

@@ -278,7 +278,7 @@ def _describe_others(names: Sequence[str]) -> str:
 
 
 def _with_member(chunk: RecordChunk, member: str, notice: str, *, alone: bool) -> RecordChunk:
-    """Return the chunk with its zip member as a fact. Without ``alone``, each position also names the member."""
+    """Return the chunk with its zip member as a fact. If the member is not ``alone``, each position names it."""
     facts = {**chunk.facts, "file.member": member}
     if notice:
         facts[NOTICE] = " ".join(filter(None, [chunk.facts.get(NOTICE), notice]))

@@ -66,7 +66,7 @@ def nested_name(records: str, item_id: str) -> str | None:
 
 
 def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iterator[FieldTexts | Unusable]:
-    """Yield the records of trees, each before the records in it. ``name`` names the file in errors.
+    """Yield the records of trees. A record comes before the records in it. ``name`` names the file in errors.
 
     A record that can't be used has no path. So the records in it are rejected, too.
 

@@ -31,7 +31,8 @@ from ingestd.sdk import (
 class RemoteConnector(FileSource):
     """Files in a folder of a server or in a bucket.
 
-    Files that were read are recognised by name and identity. So a file that becomes visible late, or has an old time, is read.
+    Files that were read are recognised by name and identity. So a file is also read if it becomes visible late, or has an
+    old time.
     """
 
     Options: ClassVar[type[RemoteOptions]] = RemoteOptions

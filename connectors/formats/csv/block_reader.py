@@ -1,6 +1,6 @@
 """Reads the CSV records after the header, one block at a time.
 
-A block is read by columns if the result is provably the same as that of Python's csv module; else record by record.
+polars reads a block by columns if the result is provably that of Python's csv module; else this module reads the records.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ingestd.sdk import Reject, counted
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 
 SMALL_BYTES = 4 * 1024
-"""The rest of a file up to this size is read record by record, because a call of polars would take longer."""
+"""If the rest of a file is not larger, it is read record by record, because a call of polars would take longer."""
 
 
 _OTHER_HEADER = (

@@ -237,7 +237,7 @@ class SectionReader:
         self._sections += sections or [Section(digest=b"", records=chunk.records.height)]
 
     def _take(self) -> RecordChunk:
-        """Return what was read since the last call as one chunk."""
+        """Return the records and the sections since the last call as one chunk."""
         chunks, sections = self._chunks, tuple(self._sections)
         self._chunks, self._sections, self._parsed_bytes, self._known_bytes = [], [], 0, 0
         if not chunks:

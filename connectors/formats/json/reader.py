@@ -89,7 +89,7 @@ class Items:
         """Yield each item's JSON text. Without a path, a document that is an object is the only item.
 
         Raises:
-            SourceBroken: there is no such array or a second one, the document is truncated, text follows the document, or an
+            SourceBroken: there is no such array or a second array, the document is truncated, text follows the document, or an
                 item is above the size limit.
         """
         self._skip_space()

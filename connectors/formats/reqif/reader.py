@@ -121,7 +121,7 @@ def _with_notice(chunks: Iterator[RecordChunk], missing: Collection[str]) -> Ite
 
 def _is_kept(above: Sequence[Element], element: Element) -> bool:
     """Return whether an element that ended is a part of a requirement or a relation."""
-    del element  # a whole requirement is not needed any more
+    del element  # a requirement that ended is already a record
     return any(local_name(one.tag) in _RECORDS for one in above)
 
 
