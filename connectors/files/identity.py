@@ -17,7 +17,7 @@ class Identity(NamedTuple):
 
     If only ``ctime_ns`` differs, the file was renamed, its permissions changed, or another file replaced it. The other file
     then has the same inode, size and time, for example if an archive with fixed times was unpacked again. Only the content
-    shows which case it is. ``version``: the version that a server states, such as an ETag; empty for a file on disk.
+    shows the actual case. ``version``: the version that a server states, such as an ETag; empty for a file on disk.
     """
 
     device: int

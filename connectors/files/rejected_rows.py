@@ -162,7 +162,7 @@ def _record_position(position: Position) -> Position:
 
 
 def _child_path(position: Position) -> str:
-    """Return the path of a child in its record; empty: the position belongs to a record."""
+    """Return the path of a child in its record; empty if the position belongs to a record."""
     found = _OF_CHILD.fullmatch(position) if isinstance(position, str) else None
     return found["path"] if found else ""
 

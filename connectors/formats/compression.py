@@ -73,7 +73,7 @@ def inner_name(name: str) -> str:
 
 
 def packed_suffix(name: str) -> str:
-    """Return the suffix of a file's compression; empty if it is not packed."""
+    """Return the suffix of a file's compression; empty if the file is not packed."""
     return next((suffix for suffix in (*_OPENERS, *_ZIP_SUFFIXES) if name.lower().endswith(suffix)), "")
 
 

@@ -31,8 +31,7 @@ from ingestd.sdk import (
 class RemoteConnector(FileSource):
     """Files in a folder of a server or in a bucket.
 
-    Files that were read are recognised by name and identity. So a file is also read if it becomes visible late, or has an
-    old time.
+    Files that were read are recognised by name and identity. So a file that appears late, or has an old time, is read.
     """
 
     Options: ClassVar[type[RemoteOptions]] = RemoteOptions

@@ -175,7 +175,7 @@ class ParquetFile:
 
 
 def _stored_leaves(metadata: Mapping[bytes, bytes]) -> Mapping[str, Leaf]:
-    """Return leaves by column name from the schema that Arrow's writers store; empty if it is missing or damaged."""
+    """Return leaves by column name from the schema that Arrow's writers store; empty if this schema is missing or damaged."""
     try:
         message = base64.b64decode(metadata.get(_ARROW_SCHEMA, b""))
         header = Table.root(message[_ARROW_HEAD:]).table(_ARROW_HEADER)

@@ -51,7 +51,7 @@ class ParquetColumn(_Node, kw_only=True):
 
     ``refusal``: the kind of its values if they have no text form; else empty. ``first``: the number of its first leaf
     in the file. ``flat``: each row has exactly one value of each leaf. ``may_be``: the kind of `Leaf` that Arrow's writers
-    store as this type (``duration``, ``zone``); empty: none.
+    store as this type (``duration``, ``zone``), or empty.
     """
 
     name: str

@@ -50,7 +50,7 @@ def columns_as_text(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def text_expression(name: str, kind: pl.DataType, leaves: Sequence[Leaf] = ()) -> pl.Expr:
-    """Return the text of a column. ``leaves``: the kinds of its leaves, in order; empty: their types show the kinds.
+    """Return the text of a column. ``leaves``: the kinds of its leaves, in order (empty: their types show the kinds).
 
     A number has the fewest digits that read back as the same number. A decimal has all digits of its scale. Dates and times
     follow ISO 8601, with the time zone if the type has one. A duration is hours, minutes and seconds. A boolean is true or
@@ -125,7 +125,7 @@ def _text(value: pl.Expr, kind: pl.DataType, leaf: Leaf) -> pl.Expr:
 
 
 def _temporal_text(value: pl.Expr, kind: pl.DataType, zone: str) -> pl.Expr:
-    """Return the text of dates and times. ``zone``: the time zone of instants; empty: the time zone of their type."""
+    """Return the text of dates and times. ``zone``: the time zone of instants (empty: the time zone of their type)."""
     match kind:
         case pl.Datetime():
             value = _within(value, _DAYS * 86_400 * _PER_SECOND[kind.time_unit])

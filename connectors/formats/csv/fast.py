@@ -43,7 +43,7 @@ def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
 def read_fast(
     block: bytes, names: Sequence[str], dialect: Dialect = COMMA, *, lines: int | None = None
 ) -> pl.DataFrame | None:
-    """Return the block's records as columns of text; None if the csv module could read it differently.
+    """Return the block's records as columns of text; None if the csv module could read the block differently.
 
     ``block`` holds whole records and is not empty; ``lines``: the number of its lines, if known. The result is None, too, if a
     record has another number of fields than ``names``.

@@ -165,7 +165,7 @@ def _collect_cells(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_
 
 
 def _problem(cell: Element) -> str:
-    """Return why the cell has no value; empty if it has a value or is an empty cell."""
+    """Return why the cell has no value; empty if the cell has a value, or is empty."""
     kind = cell.get("t", "n")
     value = _value(cell)
     if kind == "e":

@@ -64,7 +64,7 @@ def read_json(
 
 
 class Items:
-    """The items of one array. ``path``: the members that lead to the array; empty: the document is the array."""
+    """The items of one array. ``path``: the members that lead to the array (empty: the document is the array)."""
 
     def __init__(
         self,

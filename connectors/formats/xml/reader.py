@@ -28,7 +28,7 @@ Found = TypeVar("Found")
 def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[str] = ()) -> Iterator[RecordChunk]:
     """Yield the elements at ``path`` as records, at least one chunk. A position is the number of an element, from 1.
 
-    ``path``: names of elements below the root, ``*`` for any name; empty: the root's children. Namespaces are ignored.
+    ``path``: names of elements below the root, ``*`` for any name (empty: the root's children). Namespaces are ignored.
     ``lists``: paths from a record to the elements that become lists of objects.
 
     Raises:
