@@ -36,7 +36,7 @@ class FolderWatch:
 
     The folder need not exist, and can disappear and reappear. There are no events until `rearm` finds the folder, so call
     `rearm` before each scan. Then nothing is missed, because the scan sees every change that was made before the watch began.
-    New sub-folders are watched from the next `rearm` on; their creation is an event.
+    New sub-folders are watched from the next `rearm` on. Their creation is an event.
 
     ``failure``: why there are no events; empty if events arrive. ``is_polling``: events are not reliable, so scans must be
     frequent. ``sentence`` describes both. ``report`` is called with each new ``sentence``.
@@ -119,7 +119,7 @@ class FolderWatch:
         self._wake()
 
     def on_watch_ended(self, watch: int) -> None:
-        """Let the next `rearm` watch all folders anew, and call ``wake``; see `connectors.inotify.FolderListener`."""
+        """Let the next `rearm` watch all folders again, and call ``wake``; see `connectors.inotify.FolderListener`."""
         if watch == self._root:
             self._watched = None  # the next folder of this path may get the same inode number
         self.on_overflow()

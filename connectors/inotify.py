@@ -48,7 +48,7 @@ class FolderListener(Protocol):
 
 
 class FolderEvents:
-    """The shared instance, open while at least one listener watches a folder. Thread-safe."""
+    """The inotify instance, which is open while at least one listener watches a folder. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class FolderEvents:
     def add(self, folder: int, listener: FolderListener) -> int:
         """Report the changes in an open folder to ``listener`` and return the watch. A folder may be added repeatedly.
 
-        ``folder``: a descriptor. The caller opens the folder before, so that a dead server blocks only the caller and no lock.
+        ``folder``: a descriptor. The caller opens the folder before, so an unresponsive server can't block the lock.
 
         Raises:
             OSError: the folder can't be watched; see `exhausted_limit`.

@@ -17,7 +17,7 @@ from connectors.filesystem import describe_error, real_path
 from ingestd.sdk import SourceUnavailable, SourceUnmounted
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
-# On these file systems, writes of other machines cause no events. A self-test can't detect this, because its own write does.
+# On these file systems, writes of other machines cause no events. A self-test can't show this: its own write causes an event.
 _REMOTE = re.compile(
     r"(nfs\d?|cifs|smb\d?|smbfs|9p|fuse|fuse\..*|afs|ceph|glusterfs|lustre|gfs2?|ocfs2|virtiofs|vboxsf|prl_fs|vmhgfs)$"
 )
@@ -133,7 +133,7 @@ class MountGuard:
             return
         identity = self._identity()
         if identity is not None and identity == self._seen:
-            return  # the folder is unchanged, so it is on the same mount; reading the long mount table is expensive
+            return  # an unchanged folder is on the same mount; reading a long mount table is expensive
         path = str(real_path(self._folder))
         mount = find_mount(path, _table_text(_TABLE))
         if mount is None:

@@ -1,4 +1,4 @@
-"""An open folder: operations on its direct entries, by its descriptor."""
+"""An open folder: operations on its direct entries, relative to its descriptor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NotRegularFile(OSError):
 
 
 class Folder:
-    """An open folder, to be used as a context. ``path`` is its path for sentences.
+    """An open folder, to be used as a context. ``path`` is its path for messages.
 
     Each name is the name of a direct entry of the folder. If this entry is a link, it is never followed.
     """
@@ -33,7 +33,7 @@ class Folder:
     def open_root(cls, path: Path, *, is_listed: bool = True) -> Self:
         """Open a folder that a person configured; links in its path are followed.
 
-        ``is_listed``: whether its entries are read, or made durable. If not, the permission to enter the folder is enough.
+        ``is_listed``: the entries will be listed, or made durable. If False, the permission to enter the folder is enough.
 
         Raises:
             OSError: it does not exist, is no folder, or may not be listed.
@@ -64,7 +64,7 @@ class Folder:
         return os.access(".", os.W_OK | os.X_OK, dir_fd=self.descriptor)
 
     def subfolder(self, name: str, *, is_listed: bool = True) -> Folder:
-        """Open a folder below this one; the name may have several parts. See `open_root`.
+        """Open a folder below this folder; ``name`` may have several parts. See `open_root`.
 
         Raises:
             OSError: it does not exist, is no folder, or is reached over a link.
@@ -73,7 +73,7 @@ class Folder:
             return Folder(open_beneath(self.descriptor, name, _folder_flags(is_listed)), self.path / name)
 
     def entries(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
-        """Return a context with the entries of the folder; their status is read by the descriptor of the folder."""
+        """Return a context with the entries of the folder; their status is read relative to the folder's descriptor."""
         return os.scandir(self.descriptor)
 
     def status(self, base: str) -> os.stat_result:
@@ -114,7 +114,7 @@ class Folder:
             return descriptor
 
     def create(self, base: str, mode: int) -> int:
-        """Create a file for writing and return its descriptor. The process's umask narrows ``mode``.
+        """Create a file for writing and return its descriptor. The umask of the process applies to ``mode``.
 
         Raises:
             FileExistsError: something has the name, even a link that leads nowhere.
@@ -124,7 +124,7 @@ class Folder:
             return os.open(base, flags, mode, dir_fd=self.descriptor)
 
     def make(self, base: str) -> None:
-        """Make a folder, durably, unless something has the name."""
+        """Create a folder durably, unless something has the name."""
         with self._named(base):
             try:
                 os.mkdir(base, dir_fd=self.descriptor)

@@ -1,4 +1,4 @@
-"""A path below a root folder. Each use opens it from the root's descriptor."""
+"""A path below a root folder. Each operation opens the root, and follows the path from the root's descriptor."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LeadsOutside(OSError):
 
 
 class RootedPath(msgspec.Struct, frozen=True):
-    """The path ``name`` below the folder ``root``, with slashes; empty: the root itself.
+    """The path ``name`` below the folder ``root``. An empty ``name`` means the root itself.
 
-    Links in the path of the root are followed, because a person configured it. Links in the name are never followed.
+    Links in the path of the root are followed, because a person configured this path. Links in the name are never followed.
     """
 
     root: Path
@@ -33,7 +33,7 @@ class RootedPath(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The path for sentences."""
+        """The whole path, for messages."""
         return self.root / self.name if self.name else self.root
 
     def __str__(self) -> str:
@@ -46,13 +46,13 @@ class RootedPath(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> RootedPath:
-        """The folder of the file. For the root it is the parent folder, which is then a root itself."""
+        """The path of the folder that holds this path. For the root, it is the root's parent folder, as a separate root."""
         if not self.name:
             return RootedPath(self.root.parent)
         return RootedPath(self.root, self.name.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> RootedPath:
-        """Return the path of a name below this one."""
+        """Return the path of a name below this path."""
         if not name:
             return self
         return RootedPath(self.root, f"{self.name}/{name}" if self.name else name)
@@ -62,7 +62,7 @@ class RootedPath(msgspec.Struct, frozen=True):
         return self.parent / base
 
     def open_folder(self, *, is_listed: bool = True) -> Folder:
-        """Open the folder that has this path; see `Folder.open_root`.
+        """Open the folder at this path; see `Folder.open_root`.
 
         Raises:
             OSError: it does not exist, is no folder, or is reached over a link below the root.
@@ -76,7 +76,7 @@ class RootedPath(msgspec.Struct, frozen=True):
         """Open the folder, or the closest existing folder above it.
 
         Raises:
-            OSError: what exists is no folder, or can't be opened.
+            OSError: the closest existing path is no folder, or can't be opened.
         """
         try:
             return self.open_folder()
@@ -86,7 +86,7 @@ class RootedPath(msgspec.Struct, frozen=True):
             return self.parent.open_nearest()
 
     def make_folder(self) -> Folder:
-        """Make the folder and its parents, durably, and open it."""
+        """Create the folder and its missing parents durably, and open the folder."""
         try:
             return self.open_folder()
         except FileNotFoundError:
@@ -160,7 +160,7 @@ def _read_link(root: Folder, above: list[str], base: str) -> str | None:
 
 
 def path_below(path: Path, root: Path) -> RootedPath:
-    """Return ``path`` as a path below ``root`` if it leads through that folder; else as a root of its own.
+    """Return ``path`` as a path below ``root`` if it passes through this folder; else as a separate root.
 
     Links are followed up to the folder ``root``, but not below it.
     """

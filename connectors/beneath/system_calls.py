@@ -63,7 +63,7 @@ def _open_by_parts(folder: int, parts: list[str], flags: int) -> int:
 
 
 def _open_directly(folder: int, name: str, flags: int) -> int:
-    """Open the file or folder with the name directly in the folder. It must not be a link."""
+    """Open a direct entry of the folder, which must not be a link."""
     try:
         return os.open(name, flags | _OPEN_FLAGS, dir_fd=folder)
     except NotADirectoryError:
@@ -111,7 +111,7 @@ def rename_exclusively(folder: int, name: str, target_folder: int, target: str) 
 
     Raises:
         FileExistsError: there is something under the name ``target``.
-        OSError: it can't be renamed; on another file system, with EXDEV.
+        OSError: it can't be renamed; with EXDEV if the other folder is on another file system.
     """
     if not _renameat2(folder, name, target_folder, target) and not _link(folder, name, target_folder, target):
         # The file system supports neither renameat2 nor links. An empty file reserves the name, and the rename replaces it.
@@ -124,7 +124,7 @@ def rename_exclusively(folder: int, name: str, target_folder: int, target: str) 
 
 
 def _renameat2(folder: int, name: str, target_folder: int, target: str) -> bool:
-    """Return False if the kernel or the file system lacks this call."""
+    """Rename by renameat2. Return False if the kernel or the file system lacks this call."""
     number = _RENAMEAT2.get(platform.machine())
     if number is None:
         return False

@@ -1,4 +1,4 @@
-"""The file connector: one file that people save in place, read whole after each change."""
+"""The file connector: one file that people save in place. The whole file is read after each change."""
 
 from connectors.file.connector import FileConnector
 from connectors.file.options import FileOptions

@@ -1,4 +1,4 @@
-"""The checks of one file, for `ingestd check`, and whether an office program has it open."""
+"""The checks of `ingestd check` for one file, and a test whether an office program has the file open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file connector: reads one file whole, once it is stable after a change."""
+"""The file connector: reads one whole file after each change, once the file is stable."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class FileConnector(Connector):
 
     @property
     def record_settings(self) -> Mapping[str, Any]:
-        """The format, and the members of a packed file that are read."""
+        """The format, and the glob of the members of a packed file that are read."""
         return format_settings(self.options.format, member=self.options.member)
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the file once it is stable; nothing if it can't be read in its present state.
+        """Return the file's partition if the file is stable, unless reading its present state has already failed.
 
-        Programs save by writing another file and renaming it. So the file may be missing for a moment, which is no error.
+        Programs save a file by writing another file and renaming it. A file that is missing only for a moment is no error.
 
         Raises:
             SourceUnavailable: the file is missing, or its status can't be read.
@@ -207,7 +207,7 @@ class FileConnector(Connector):
         )
 
     def failed(self, partition: Partition, reason: str) -> None:
-        """Record that the file can't be read as it is, also if the mapping rejected it."""
+        """Record that reading or mapping the file failed. It is read again after it changes, or after `reset`."""
         del partition  # a file has only one partition
         if self._last_read is not None:
             self._broken = (self._last_read, reason)
@@ -246,7 +246,7 @@ class FileConnector(Connector):
         return run_checks(self._path, self._place, self._resolve_format)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
-        """Return why the file is not read as it is now; None if nothing prevents it."""
+        """Return why the file is not read in its present state; None if ``cursor`` is from this state."""
         if name != self._name:
             return None
         try:
@@ -278,7 +278,7 @@ class FileConnector(Connector):
         return self._name if spelled & {path, real_path(path.parent) / path.name} else None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
-        """Return a clause that says whether the file changed since it was read; it ends a sentence."""
+        """Return the end of a sentence that says whether the file changed since it was read."""
         del name  # a file has only one partition
         try:
             is_same = self._identity().matches_cursor(cursor)

@@ -1,4 +1,4 @@
-"""Durable files: each is written under a hidden name and then renamed, so no file under a final name is incomplete."""
+"""Durable files: each file is written under a hidden name and then renamed, so a file with its final name is complete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SYNCED_AT_A_TIME = 8
 
 
 class Access(msgspec.Struct, frozen=True):
-    """Who may read a file: its permissions and its group."""
+    """The permissions and the group of a file."""
 
     mode: int
     group: int
@@ -35,9 +35,9 @@ class Access(msgspec.Struct, frozen=True):
 class NewFile:
     """A file that is written under a hidden name and gets its own name when it is complete. To be used as a context.
 
-    ``key`` determines the hidden name. It differs for each use, but a repetition after a crash has the same key. An existing
-    file with the hidden name is removed: it comes from an attempt that crashed, or another account created it. ``access``: the
-    permissions of the file.
+    ``key`` determines the hidden name. Each use has a different key, but a repetition after a crash has the same key. An
+    existing file with the hidden name is removed: it comes from an attempt that crashed, or another account created it.
+    ``access``: the permissions of the file.
     """
 
     def __init__(self, folder: Folder, key: str, access: Access) -> None:
@@ -123,9 +123,9 @@ def write(path: RootedPath, parts: Iterable[bytes], *, key: str, access: Access)
 
 
 def sync_files(files: Sequence[NewFile]) -> list[OSError | None]:
-    """Make the content of files durable; return the error or None for each.
+    """Make the content of files durable. Return for each file the error, or None.
 
-    Several files are flushed in parallel, because the file system then writes its journal once for all of them.
+    Several files are flushed in parallel, because the file system then writes its journal once for all files.
     """
     if len(files) == 1:
         return [_sync_file(files[0])]

@@ -1,4 +1,4 @@
-"""Batches of one file. The cursor has the hash of exactly the bytes that were read."""
+"""The batches of one file. The last batch is yielded only if the bytes that were read have the hash in its cursor."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 _BLOCK_BYTES = 2**20
 
 FindEnd = Callable[[BinaryIO], int | None]
-"""A function that returns how many bytes of a file hold records; None: all bytes."""
+"""A function that returns the number of bytes at the start of a file that hold records; None if all bytes do."""
 Item = TypeVar("Item")
 
 _MOST_NOTICES = 1_000
 SECTIONS_BYTES = 2**20
-"""A smaller file is always read as a whole, which takes less time than the comparison of its sections."""
+"""A file below this size is always read as a whole. This takes less time than the comparison of its sections."""
 
 
 class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
     is_private: bool = False
 
     def sha256(self) -> str:
-        """Return the hash of the whole content. The file is at its start afterwards."""
+        """Return the hash of the whole content, and seek to the start of the file."""
         digest = hashlib.file_digest(self.file, "sha256").hexdigest()
         self.file.seek(0)
         return digest
@@ -106,7 +106,7 @@ class NoticeLog:
         self._reported: set[str] = set()
 
     def add(self, name: str, facts: Mapping[str, str]) -> None:
-        """Report the notice in the facts of the file ``name``, if there is one and it was not reported before."""
+        """Report the notice in the facts of the file ``name``. A missing notice, or a repeated notice, is ignored."""
         notice = facts.get(NOTICE, "")
         if not notice or notice in self._reported:
             return
@@ -127,10 +127,10 @@ def read_batches(
 ) -> Iterator[Batch]:
     """Yield the batches of a whole file.
 
-    The last batch is yielded only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that hold
-    records (None: all bytes). ``notices`` receives what was guessed or left out. Every cursor except the last has an
-    ``offset``, because the file was not yet read to its end. ``known`` returns the sections of a large file that need not be
-    read (None: everything is read); see `ingestd.sdk.ReadsSections`.
+    The last batch is yielded only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that
+    hold records (None: all bytes). ``notices`` receives a notice about guessed or omitted parts. Every cursor except the
+    last has an ``offset``, which shows that the file was not read to its end. ``known`` returns the sections of a large
+    file that need not be read (None: everything is read); see `ingestd.sdk.ReadsSections`.
 
     Raises:
         SourceUnavailable: the file changed while it was read.
@@ -155,7 +155,7 @@ def read_batches(
             chunk = following
     except SourceBroken:
         opened.check_unchanged()  # a file that is being replaced is not broken
-        if chunk is not None:  # its records come before the damage
+        if chunk is not None:  # the records of this chunk come before the damage
             yield chunk.to_batch({**final_cursor, "offset": chunk.end.offset}, facts)
         raise
     if chunk is None:
@@ -168,10 +168,10 @@ def read_batches(
 
 
 def unchanged_batch(opened: OpenFile, sha256: str, cursor: Cursor | None) -> Batch:
-    """Return the batch of a file that was touched, or dropped again, with the content that ``cursor`` describes.
+    """Return the batch of a file that was touched or dropped again, and still has the content that ``cursor`` describes.
 
-    If the identity of the file did not change either, a counter makes the new cursor different, because only a new cursor is
-    acknowledged again.
+    If the file's identity is also unchanged, a counter makes the new cursor differ from ``cursor``, because only a new
+    cursor is acknowledged.
     """
     end = opened.identity.to_cursor(sha256)
     if cursor is not None and opened.identity.matches_cursor(cursor):
@@ -190,7 +190,7 @@ def unchanged_batch(opened: OpenFile, sha256: str, cursor: Cursor | None) -> Bat
 def read_sample_file(
     path: Path, file_format: Format, *, notices: NoticeLog, find_end: FindEnd = lambda _: None
 ) -> Iterator[Batch]:
-    """Yield the batches of a whole file that a person named; a link is followed.
+    """Yield the batches of a whole file at a path that a user entered. Links are followed.
 
     Raises:
         SourceBroken: there is no such file, or it can't be read in this format.
@@ -215,9 +215,9 @@ def read_open_file(
 
 
 def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """Yield the items. Another thread makes the next item in advance, and never more than one.
+    """Yield the items. Another thread computes one item in advance.
 
-    An exception of ``items`` is raised after the items before it. After this generator was closed, no further item is made.
+    An exception of ``items`` is raised after all earlier items. After this generator is closed, no next item is computed.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read-ahead") as thread:
         following = thread.submit(next, items, None)
@@ -234,16 +234,16 @@ class FileHead:
         self._left = end
 
     def read(self, size: int = -1) -> bytes:
-        """Read as from a binary file; return nothing at ``end``."""
+        """Read as from a binary file; return no bytes after ``end``."""
         data = self._file.read(self._left if size < 0 else min(size, self._left))
         self._left -= len(data)
         return data
 
 
 class _HashingFile:
-    """A file that hashes the bytes that are read in order.
+    """A file that hashes its bytes while they are read in order.
 
-    After a seek, the whole file is hashed at the end instead.
+    After a seek, `hexdigest` reads and hashes the whole file instead.
     """
 
     def __init__(self, file: io.FileIO) -> None:

@@ -17,7 +17,7 @@ class Identity(NamedTuple):
 
     If only ``ctime_ns`` differs, the file was renamed, its permissions changed, or another file replaced it. The other file
     then has the same inode, size and time, for example if an archive with fixed times was unpacked again. Only the content
-    shows which case it is. ``version``: the version that a server states, such as an ETag; empty for a file on disk.
+    shows the actual case. ``version``: the version that a server states, such as an ETag; empty for a file on disk.
     """
 
     device: int
@@ -33,7 +33,7 @@ class Identity(NamedTuple):
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def has_same_content(self, other: Identity | None) -> bool:
-        """Return True if the identities are equal, so that nothing suggests different content."""
+        """Return True if the identities are equal, which suggests equal content; see `is_proof`."""
         return self == other
 
     def is_renamed(self, other: Identity) -> bool:

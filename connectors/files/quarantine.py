@@ -1,4 +1,4 @@
-"""The quarantine file: the rejected rows of a file, for a person to correct and drop again.
+"""The quarantine file: the rejected rows of a file. A person can correct these rows and drop the quarantine file.
 
 The file is read back before it gets its name. If its rows are not recognised, because the encoding or the dialect can't be
 detected, the rows are written again in UTF-8 with a byte order mark.
@@ -47,10 +47,10 @@ _BYTE_ORDER_MARKS = {
 
 
 class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `write_quarantine`. ``path``: the file with ``rows`` rows; None: there is no such file.
+    """The result of `write_quarantine`. ``path``: the file with ``rows`` rows; None: there was no row to write.
 
-    ``sentence``: what a person should know; empty: nothing. ``missing``: the number of rejected entries without a row in
-    the source file as it is now.
+    ``sentence``: a remark about the file, or empty. ``missing``: the number of rejects that have no row in the present
+    content of the source file.
     """
 
     path: RootedPath | None
@@ -73,9 +73,9 @@ def write_quarantine(
     folder: RootedPath,
     check: Callable[[RootedPath], None] = lambda _: None,
 ) -> QuarantineFile:
-    """Write the rejected rows of a file into ``folder``. A file with equal content is not written again.
+    """Write the rejected rows of a file into ``folder``, unless ``folder`` already has a file with equal content.
 
-    The new file has the permissions of the source file, or fewer. ``check`` raises if a file of that name must not be written.
+    The new file has the permissions of the source file, or fewer. ``check`` raises an error if its path must not be written.
 
     Raises:
         OSError: the file can't be written.
@@ -122,7 +122,7 @@ def _publish(file: NewFile, target: RootedPath) -> RootedPath:
 
 
 def _digest(descriptor: int) -> str:
-    """Return the hash of a file from its start, and close it."""
+    """Return the hash of an open file's whole content, and close the file."""
     with os.fdopen(descriptor, "rb") as file:
         file.seek(0)
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -154,11 +154,11 @@ def _reads_back(written: NewFile, name: str, configured: str | Format | None, co
 
 
 class QuarantineLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """How rejected rows are written.
+    """The layout of a quarantine file.
 
     ``codec`` and ``mark``: the encoding and its byte order mark. ``dialect``: the dialect of a CSV file; None: the file is
-    NDJSON. ``units``: the units row of the file, by column. ``sentence``: what a person should know about the choice; empty:
-    nothing.
+    NDJSON. ``units``: the units row of the file, by column. ``sentence``: a remark about the choice of the
+    layout, or empty.
     """
 
     suffix: str
@@ -192,10 +192,10 @@ class QuarantineLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_layout(source: QuarantineSource, first: RecordChunk) -> QuarantineLayout:
-    """Return the layout for the rejected rows of a file; ``first`` is its first chunk.
+    """Return the layout for the rejected rows of a file. ``first``: the first chunk of this file.
 
-    Rows of a CSV or NDJSON file keep its layout. Rows of another format are written as NDJSON if a field can be absent in that
-    format, else as CSV in UTF-8.
+    Rows of a CSV or NDJSON file keep the layout of this file. Rows of another format are written as NDJSON if a field can
+    be absent in that format, else as CSV in UTF-8.
     """
     file_format, name = source.file_format, source.name
     while isinstance(file_format, Packed):

@@ -30,7 +30,7 @@ class AcknowledgedFile(msgspec.Struct, frozen=True, kw_only=True):
 def build_receipt(file: AcknowledgedFile, *, disposition: str, quarantine: str = "", remark: str = "") -> bytes:
     """Return the receipt as JSON; its first line is the summary for people.
 
-    ``disposition``: a sentence about where the file is now. ``quarantine``: the path of its rejected rows. ``remark``: a
+    ``disposition``: a sentence about where the file is now. ``quarantine``: the path of the quarantine file. ``remark``: a
     sentence about the rejected rows.
     """
     acknowledgement = file.acknowledgement
@@ -93,7 +93,7 @@ def _summarize(file: AcknowledgedFile, *, disposition: str, quarantine: str, rem
 
 
 def _is_known_content(acknowledgement: Acknowledgement) -> bool:
-    """Return True if the content was the same as at the reading before, so no rows were read."""
+    """Return True if the content was the same as at the previous reading, so no rows were read."""
     return not acknowledgement.records and not acknowledgement.facts
 
 

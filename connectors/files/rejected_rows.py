@@ -30,9 +30,9 @@ _OF_CHILD = re.compile(rf"(?P<record>.+){re.escape(CHILD_OF)}(?P<path>.+\[\d+\])
 
 
 class QuarantineSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The open file with rejected rows, its name below the drop folder and its hash.
+    """The open source file of rejected rows, its name below the drop folder, and its hash.
 
-    ``configured``: the format as the options name it.
+    ``configured``: the value of the option ``format``.
     """
 
     file: BinaryIO
@@ -129,7 +129,7 @@ class _RecordFinder:
     def find(self, position: Position, *, is_child: bool) -> Mapping[str, str | None] | None:
         if isinstance(position, str):
             record, has_number = self._find_by_text(position)
-            return None if has_number and not is_child else record  # the text names a group of rows
+            return None if has_number and not is_child else record  # the text position names a group of rows
         while self._chunk is None or not _reaches(self._chunk, position):
             self._chunk = next(self._chunks, None)
             if self._chunk is None:
@@ -143,7 +143,7 @@ class _RecordFinder:
     def _find_by_text(self, position: str) -> tuple[Mapping[str, str | None] | None, bool]:
         """Return the record at a text position, and whether positions in its chunk are numbers.
 
-        Children, files with several members, and resubmitted rows have text positions. Such positions have no order.
+        Children, the records of a file with several members, and resubmitted rows have text positions, which have no order.
         """
         if self._by_text is None:
             self._by_text = {}
@@ -162,7 +162,7 @@ def _record_position(position: Position) -> Position:
 
 
 def _child_path(position: Position) -> str:
-    """Return the path of a child in its record; empty: the position belongs to a record."""
+    """Return the path of a child in its record; empty if the position belongs to a record."""
     found = _OF_CHILD.fullmatch(position) if isinstance(position, str) else None
     return found["path"] if found else ""
 

@@ -28,7 +28,7 @@ from ingestd.sdk import Position, Reject
 REASON, ROW, FIELD, ORIGIN = "_reason", "_row", "_field", "_origin"
 RESERVED = (REASON, ROW, FIELD, ORIGIN)
 PREAMBLE_FACTS = "_preamble"
-"""The column with the facts in the rows above the origin's header, as JSON. It exists only if there are such facts."""
+"""The column with the facts from the rows above the source file's header, as JSON. It exists only if there are such facts."""
 RAW_TEXT = "_text"
 """The column that holds the text of a row if its fields could not be separated."""
 
@@ -38,7 +38,7 @@ _UNCHANGED = "The row was resubmitted without a change: "
 
 
 class RowOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of a row: its file's name below the drop folder, and the beginning of that file's hash.
+    """The source file of a rejected row: its name below the drop folder, and the beginning of its hash.
 
     ``references`` name the rejects of the row. ``fingerprint`` is the fingerprint of the row when it was rejected.
     """
@@ -61,7 +61,7 @@ def parse_origin(text: str | None) -> RowOrigin | None:
 
 
 def fingerprint(record: Mapping[str, str | None]) -> str:
-    """Return a hash of a row's fields without the reserved ones. An empty field counts as absent."""
+    """Return a hash of a row's fields, without the reserved columns. An empty field counts as absent."""
     fields = sorted(
         (name, value) for name, value in record.items() if value and name not in {*RESERVED, PREAMBLE_FACTS}
     )
@@ -95,7 +95,7 @@ def origin_name(name: str) -> str | None:
 
 
 def is_resubmitted(name: str) -> bool:
-    """Return True if the path's name says that the file holds rejected rows."""
+    """Return True if the last part of the path ``name`` is the name of a file with rejected rows."""
     return origin_name(name.rpartition("/")[2]) is not None
 
 
@@ -116,7 +116,7 @@ def resubmitted_format(name: str, configured: str | Format | None) -> Format:
 
 
 def split_by_origin(chunks: Iterator[RecordChunk], name: str) -> Iterator[RecordChunk]:
-    """Yield the chunks of the file ``name``. A chunk with resubmitted rows becomes one chunk for each origin."""
+    """Yield the chunks of the file ``name``. A chunk with resubmitted rows becomes one chunk for each source file."""
     named_origin = origin_name(name.rpartition("/")[2])
     for chunk in chunks:
         if ORIGIN in chunk.records.columns or any(ORIGIN in reject.record for reject in chunk.rejects):
@@ -168,7 +168,7 @@ def _split(chunk: RecordChunk, default_origin: str, name: str) -> Iterator[Recor
 def _assign(
     by_origin: dict[str, _ResubmittedRows], record: Mapping[str, str | None], position: Position, default_origin: str
 ) -> tuple[_ResubmittedRows, RowOrigin | None, str]:
-    """Return the rows of the row's source file, the row's origin (None: an added row), and its position in words."""
+    """Return the rows of the row's source file, the row's origin (None: a person added the row), and its position as text."""
     origin = parse_origin(record.get(ORIGIN))
     rows = by_origin.setdefault(origin.name if origin else default_origin, _ResubmittedRows())
     rows.preamble = rows.preamble or decode_preamble(record.get(PREAMBLE_FACTS))
@@ -183,7 +183,7 @@ def _find_fault(record: Mapping[str, str | None], origin: RowOrigin | None) -> s
     """Return why a resubmitted row is rejected again; empty if no fault is found."""
     if origin is None:
         return ""
-    # If a person empties the reason, they confirm the row: for example, a missing field is meant to be empty.
+    # If a person empties the reason, they confirm the row, for example because a missing field is meant to be empty.
     is_confirmed = REASON in record and not (record[REASON] or "").strip()
     if not is_confirmed and fingerprint(record) == origin.fingerprint:
         return _UNCHANGED + (record.get(REASON) or "no reason is given.").removeprefix(_UNCHANGED)

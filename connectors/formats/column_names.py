@@ -88,7 +88,7 @@ def numbered_names(names: Sequence[str]) -> list[str]:
 
 
 class UniqueNames:
-    """Gives numbers to names that are taken, in constant time for each name."""
+    """Makes names unique by adding numbers. The time for each name is constant."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)

@@ -1,6 +1,6 @@
 """Rows that repeat the header of a table, because another table was appended. This module performs no I/O.
 
-If the row names the columns in another order, the values of the rows below it belong to other columns.
+If such a row names the columns in another order, the rows below it have this order.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _Cell = TypeVar("_Cell")
 
 
 class ColumnOrder:
-    """The order of a table's columns, by the last row that names all of them.
+    """The order of a table's columns, as stated by the last row that names all columns.
 
-    ``names``: the names of a row's fields in this order. No row is a header if ``header`` has less than two names: then a value
-    can't be distinguished from a name.
+    ``names``: the names of a row's fields in this order. If ``header`` has fewer than two names, no row counts as a header,
+    because a value can't be distinguished from a name.
     """
 
     def __init__(self, header: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ class ColumnOrder:
         return bool(self._at)
 
     def find_header(self, fields: Sequence[str]) -> str:
-        """Return why a row is a header and no record; empty if it is a record. Use the order of this header from now on."""
+        """If a row is a header, use its order for the next rows, and return a sentence about it; empty for a record."""
         if not self._is_header(fields):
             return ""
         left: defaultdict[str, list[str]] = defaultdict(list)
@@ -79,5 +79,5 @@ class ColumnOrder:
 
 
 def _cell(name: str) -> str:
-    """Return the text of a column's name in the header; empty for a column without a name, which has a number."""
+    """Return the header cell of a column: its name; empty for a column that only got a number as its name."""
     return "" if _UNNAMED.fullmatch(name) else name

@@ -1,4 +1,4 @@
-"""Packed files: gz, bz2, xz, zstd, and members of zip files. They are unpacked while they are read, up to a limit."""
+"""Packed files: gz, bz2, xz, zstd, and members of zip files. They are unpacked while they are read, up to a size limit."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ UNPACKING_ERRORS = (
     LookupError,
     struct.error,
 )
-"""The exceptions of unpacking if the file or its disk is damaged."""
+"""The exceptions that unpacking raises if the file or its disk is damaged."""
 
 
 def is_disk_error(error: Exception) -> bool:
-    """Return True if the disk failed. EINVAL is no failure of the disk: a damaged zip file names offsets that can't exist."""
+    """Return True if the disk failed. EINVAL is no disk error: impossible offsets in a damaged zip file cause it."""
     return isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}
 
 
@@ -73,7 +73,7 @@ def inner_name(name: str) -> str:
 
 
 def packed_suffix(name: str) -> str:
-    """Return the suffix of a file's compression; empty if it is not packed."""
+    """Return the suffix of a file's compression; empty if the file is not packed."""
     return next((suffix for suffix in (*_OPENERS, *_ZIP_SUFFIXES) if name.lower().endswith(suffix)), "")
 
 
@@ -153,7 +153,7 @@ class _StreamReader(io.RawIOBase):
         return data
 
     def _next_stream(self) -> bytes:
-        """Return the first bytes after the present stream and its padding; nothing at the end of the file."""
+        """Return the first bytes after the current stream and its padding; no bytes at the end of the file."""
         packed = self._decompressor.unused_data.lstrip(b"\0")
         while not packed and (more := self._file.read(_PACKED_BLOCK_BYTES)):
             packed = more.lstrip(b"\0")
@@ -247,7 +247,7 @@ class Packed(Format):
         yield from check_count(self.inner_format(inner).read(bounded, inner), inner)
 
     def with_parsers(self, parsers: Parsers) -> Packed:
-        """Return the same format; the content is parsed by one of ``parsers``."""
+        """Return a copy of this format in which ``parsers`` parse the content."""
         return self.model_copy(update={"inner_format": lambda inner: self.inner_format(inner).with_parsers(parsers)})
 
 
@@ -278,7 +278,7 @@ def _describe_others(names: Sequence[str]) -> str:
 
 
 def _with_member(chunk: RecordChunk, member: str, notice: str, *, alone: bool) -> RecordChunk:
-    """Return the chunk with its member as a fact. With several members, each position names its member."""
+    """Return the chunk with its zip member as a fact. If the member is not ``alone``, each position names it."""
     facts = {**chunk.facts, "file.member": member}
     if notice:
         facts[NOTICE] = " ".join(filter(None, [chunk.facts.get(NOTICE), notice]))

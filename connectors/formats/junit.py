@@ -1,4 +1,4 @@
-"""JUnit: reports of tests in XML, each test case a record with its suites, status and properties.
+"""JUnit: reports of tests in XML. Each test case is a record with its suites, status and properties.
 
 There is no standard. The format reads the elements that Ant, Maven, pytest, GoogleTest, Jest and CTest write.
 """

@@ -29,7 +29,7 @@ def is_no_data_folder(base: str) -> bool:
 
 
 def expand_glob(glob: str) -> Iterator[str]:
-    """Yield the glob and its variants without ``**/``, because ``**/`` needs at least one folder in `fnmatch`."""
+    """Yield the glob and its variants without ``**/``, because `fnmatch` requires at least one folder for ``**/``."""
     first, *others = _ANY_FOLDERS.split(glob)
     variants = [first]
     for piece in others:

@@ -1,8 +1,8 @@
-"""Nested records, such as the items of a bill of materials: each has its own fields and the fields of the records around it.
+"""Nested records, such as the items of a bill of materials: each record has its own fields and the fields of all outer records.
 
-An own field keeps its name. A field of the record around it is ``parent.NAME``, a field of the next outer record is
-``parent.parent.NAME``. ``item.path`` joins the identifiers of all records from the outermost record to this record by dots.
-This module performs no I/O.
+An own field keeps its name. A field of the directly enclosing record is ``parent.NAME``, and a field of the next outer
+record is ``parent.parent.NAME``. ``item.path`` joins the identifiers of all records from the outermost record to this
+record by dots. This module performs no I/O.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def nested_name(records: str, item_id: str) -> str | None:
 
 
 def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iterator[FieldTexts | Unusable]:
-    """Yield the records of trees, each before the records in it. ``name`` names the file in errors.
+    """Yield the records of trees. A record comes before the records in it. ``name`` names the file in errors.
 
     A record that can't be used has no path. So the records in it are rejected, too.
 
@@ -111,7 +111,7 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
 
 
 class _ParentNames(dict[str, str]):
-    """The name of an inherited field, by its name in the record around it. All records of a tree share these strings."""
+    """Maps the name of a field to its name in inner records, ``parent.NAME``. All records of a tree share these strings."""
 
     def __missing__(self, name: str) -> str:
         self[name] = f"{_PARENT}{name}"
@@ -133,7 +133,7 @@ class _Outer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _fault(item: NestedItem, outer: _Outer, number: int, item_id: str) -> tuple[str, str]:
-    """Return why a record is rejected (empty: it is not), and its path."""
+    """Return why a record is rejected (empty: it is valid), and its path."""
     if item.fault:
         return f"Item {number} {item.fault}.", ""
     if outer.rejected:

@@ -29,9 +29,9 @@ _ASSIGNMENT = re.compile(r"([^:=]*[^:=\s])\s*[:=]\s*(.+)", re.DOTALL)
 def preamble_facts(rows: Iterable[Sequence[str]], file: str, *, separator: str = " ") -> Mapping[str, str]:
     """Return the facts of the rows above a header.
 
-    A first cell with text on both sides of a colon or an equals sign is a name and a value; further cells belong to the value
-    and are joined by ``separator``. Otherwise the first cell is the name, and the next cell with text is the value. A row
-    without a value is not a fact. A repeated name gets a number: ``Operator 2``. ``file`` names the file in errors.
+    If the first cell has text on both sides of a colon or an equals sign, it is a name and a value. Further cells belong to
+    the value, joined by ``separator``. Otherwise the first cell is the name, and the next cell with text is the value. A
+    row without a value is not a fact. A repeated name gets a number: ``Operator 2``. ``file`` names the file in errors.
 
     Raises:
         SourceBroken: the rows are too many, or too long.

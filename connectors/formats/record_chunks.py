@@ -26,7 +26,7 @@ class Unusable(msgspec.Struct, frozen=True):
 
 
 def make_chunks(records: Iterable[FieldTexts | Unusable], row: int = 0, *, rows: int = ROWS) -> Iterator[RecordChunk]:
-    """Yield records as chunks, at least one; ``row``: the number of the record before the first one.
+    """Yield records as chunks, at least one chunk. ``row``: the number of the record before the first record.
 
     The records before an error are yielded before the error is raised. A record without fields gets an empty field ``text``.
 
@@ -54,7 +54,7 @@ def make_chunks(records: Iterable[FieldTexts | Unusable], row: int = 0, *, rows:
 
 
 def _chunk(found: Sequence[FieldTexts | Unusable], row: int) -> RecordChunk:
-    """Return the chunk of records; the last one has the number ``row``."""
+    """Return the chunk of records. The last record has the number ``row``."""
     numbered = list(enumerate(found, start=row - len(found) + 1))
     records = {number: one or {"text": ""} for number, one in numbered if isinstance(one, dict)}
     return RecordChunk(

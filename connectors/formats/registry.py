@@ -34,8 +34,8 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     "mat": (".mat",),
     "mf4": (".mf4",),
 }
-"""The formats that a folder reads only if its pattern or its format selects them: they may need an extra, or a folder may hold
-such files for other purposes."""
+"""The formats that a folder reads only if its pattern or its format selects them. They may need an optional package, or a
+folder may hold such files for other purposes."""
 
 SUFFIXES: Mapping[str, str] = {
     suffix: name for names in (_TABLES, _OTHERS) for name, suffixes in names.items() for suffix in suffixes
@@ -67,7 +67,7 @@ def resolve_format(
         SourceBroken: no format is configured, and the suffix of the name is not known.
     """
     if packed_suffix(name):
-        of_reqif = "*.reqif" if name.lower().endswith(".reqifz") and member == "*" else member  # not its pictures
+        of_reqif = "*.reqif" if name.lower().endswith(".reqifz") and member == "*" else member  # not the pictures in it
         return Packed(inner_format=lambda inner: resolve_format(inner, configured), member=of_reqif)
     if configured is not None:
         return configured_format(configured)

@@ -88,7 +88,7 @@ class TextLines(Format):
     encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """Yield the records of a file, at least one chunk. Positions are the numbers of their first lines, from 1.
+        """Yield the records of a file, at least one chunk. A position is the number of a record's first line, from 1.
 
         Blank lines are no records. A group that takes no part in the match is an absent field.
 
@@ -132,7 +132,7 @@ class TextRecords:
         """Return the number of bytes in whole records. A record of several lines is whole when the next record begins."""
         if self._first is None:
             return text.rfind(b"\n") + 1
-        # The end is searched first: most records are short, and each line is searched again when it is read.
+        # Only the last lines are searched first. Most records are short, and `read` searches each line again.
         tail = text.find(b"\n", len(text) - _TAIL_BYTES) + 1 if len(text) > _TAIL_BYTES else 0
         for begin in (tail, 0) if tail else (0,):
             if starts := self._starts(text[begin:], self._first):

@@ -1,4 +1,4 @@
-"""The module for Zstandard: `compression.zstd` of Python 3.14, or the same module for older versions."""
+"""The module for Zstandard: `compression.zstd` of Python 3.14, or its backport for older versions of Python."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from ingestd.sdk import (
 class RemoteConnector(FileSource):
     """Files in a folder of a server or in a bucket.
 
-    Files that were read are recognised by name and identity. So a file that becomes visible late, or has an old time, is read.
+    Files that were read are recognised by name and identity. So a file that appears late, or has an old time, is read.
     """
 
     Options: ClassVar[type[RemoteOptions]] = RemoteOptions
@@ -126,7 +126,7 @@ class RemoteConnector(FileSource):
         return None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
-        """Return a clause that says where the file is that ``cursor`` describes; it ends a sentence."""
+        """Return the end of a sentence that says where the file of ``cursor`` is now."""
         folder = self._drop.shown("")
         try:
             identity: Identity | None = RemoteDropFile(self._drop, name).status()
@@ -163,7 +163,7 @@ class RemoteConnector(FileSource):
 
 
 def _open_store(options: RemoteOptions, base: Path) -> RemoteStore:
-    """Return the store of ``options``, not yet connected. Its package is an extra, so it is imported only here."""
+    """Return the store of ``options``, not yet connected. The package that it needs is optional, so the import is here."""
     if options.address.scheme == "sftp":
         try:
             from connectors.remote.sftp import SftpStore  # noqa: PLC0415

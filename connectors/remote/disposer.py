@@ -39,7 +39,7 @@ _DISPLACED = 5
 
 
 class RemotePlaces:
-    """The folders of the server to which files are written."""
+    """The folders of the server to which ingestd writes files."""
 
     def __init__(self, options: RemoteOptions) -> None:
         address = options.address
@@ -58,14 +58,14 @@ class RemotePlaces:
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """The receipt of an archived file, or the reason of a failed one. Both functions get the path to which the file moves."""
+    """The receipt of an archived file, or the reason why a file failed. Both functions get the path to which the file moves."""
 
     path_for: Callable[[str], str]
     content_for: Callable[[str], bytes]
 
 
 class _RejectedRows(msgspec.Struct, frozen=True):
-    """The address of the file with rejected rows (empty: there is no such file), and a sentence about the rows."""
+    """The address of the file with rejected rows (empty: no file was written), and a sentence about the rows."""
 
     address: str = ""
     remark: str = ""
@@ -150,7 +150,7 @@ class RemoteDisposer:
         return self._archive(name, self._places.failed, identity, "", note)
 
     def find_archived(self, name: str, size: int, sha256: str) -> Iterator[str]:
-        """Yield the paths of archived files with this name and content. Does not search the folders of archive_folders."""
+        """Yield the paths of archived files with this name and content. Folders by date (archive_folders) are not searched."""
         if self._places.archive is None:
             return
         for path in _candidates(self._places.archive, name):
@@ -197,7 +197,7 @@ class RemoteDisposer:
         )
 
     def _find_name(self, folder: str, name: str, is_copy: Callable[[str, Identity], bool]) -> tuple[str, bool]:
-        """Return (path, False) of a free variant of ``name``, or (path, True) of a copy that was made before a crash."""
+        """Return (path, False) for a free variant of ``name``, or (path, True) for a variant that ``is_copy`` recognises."""
         for path in _candidates(folder, name):
             try:
                 existing = self._store.status(path)

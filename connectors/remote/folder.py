@@ -129,7 +129,7 @@ class RemoteFolder:
         return self.options.recursive and not is_no_data_folder(base) and self.path(name) not in self._excluded
 
     def takes(self, name: str) -> bool:
-        """Return True if the source reads the folders of ``name``. An object store lists all folders, so this filters them."""
+        """Return True if the source reads the folders of ``name``. An object store lists all folders, so they are filtered."""
         folders = name.split("/")[:-1]
         return all(self._enters("/".join(folders[: count + 1])) for count in range(len(folders)))
 

@@ -76,13 +76,13 @@ _REMEDIES: Mapping[str, str] = {
     "RequestTimeTooSkewed": _CLOCK,
     "SignatureDoesNotMatch": _KEY_MISMATCH,
 }
-"""What to do after an error of a server, by its code."""
+"""What to do after an error response, by the error code of the server."""
 
 
 class ObjectStore(RemoteStore):
     """Reads, moves and writes objects of a bucket or container.
 
-    Writers replace whole objects. An object is read only if its ETag is as in the listing. A move is a copy and a deletion.
+    A write replaces a whole object. An object is read only if it still has the ETag of the listing. A move copies and deletes.
     """
 
     copies = True
@@ -100,7 +100,7 @@ class ObjectStore(RemoteStore):
         take: Callable[[RemoteEntry], None],
         enters: Callable[[str], bool],  # noqa: ARG002 - a listing has all levels
     ) -> None:
-        """See `RemoteStore.list_files`. Requests 1,000 objects at a time; each listing has all levels."""
+        """See `RemoteStore.list_files`. Requests 1,000 objects at a time, from all levels below ``folder``."""
         start = len(folder) + 1 if folder else 0
 
         async def work() -> None:
@@ -125,7 +125,7 @@ class ObjectStore(RemoteStore):
     ) -> Identity:
         """See `RemoteStore.fetch`.
 
-        The request has If-Match with the expected ETag, also if obstore requests the missing part of a cut response.
+        Each request has If-Match with the expected ETag, also a request by which obstore completes a truncated response.
         """
         caller = threading.get_ident()
 
@@ -217,7 +217,7 @@ class ObjectStore(RemoteStore):
         return found is not None and _has_same_content(found, identity)
 
     async def _is_copied(self, target: str, identity: Identity, sha256: str) -> bool:
-        """Return True if the copy has the content that was read. If its ETag differs (large objects), its hash decides."""
+        """Return True if the copy has the content that was read. If the ETags differ (large objects), compare its hash."""
         found = await self._identity_of(target)
         if found is None or found.size != identity.size:
             return False
@@ -298,7 +298,7 @@ def _has_same_content(found: Identity, expected: Identity) -> bool:
 
 
 def _explain_failure(error: exceptions.BaseError) -> str:
-    """Return why a request failed and what to do. Only known parts of the error's text are shown: it may hold a signed URL."""
+    """Return why a request failed and what to do. Show only known parts of the error, because it may hold a signed URL."""
     text = str(error)
     if found := _CERTIFICATE.search(text):
         trust = "add it to the certificates of the system, or name its file in SSL_CERT_FILE; then restart the daemon"

@@ -17,7 +17,7 @@ T = TypeVar("T")
 class RequestLoop:
     """Runs coroutines for callers in other threads, and can interrupt them. Its thread starts with the first coroutine.
 
-    ``ignored``: errors of background tasks that are not logged, because each request reports them; such as a lost connection.
+    ``ignored``: errors of background tasks that are not logged, such as a lost connection, because each request reports them.
     """
 
     def __init__(self, name: str, ignored: tuple[type[BaseException], ...] = ()) -> None:
@@ -29,7 +29,7 @@ class RequestLoop:
         self._interrupted = False
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run the coroutine that ``work`` makes, and return its result; raise `SourceUnavailable` if it is interrupted."""
+        """Run the coroutine that ``work`` makes, and return its result; raise `SourceUnavailable` after `interrupt`."""
         try:
             return self._started(work).result()
         except (asyncio.CancelledError, concurrent.futures.CancelledError):  # two different classes

@@ -1,4 +1,4 @@
-"""The store for an SFTP server. One connection stays open between calls, and is opened again after a loss."""
+"""The store for an SFTP server. It keeps one connection open between calls, and reconnects after a lost connection."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SftpStore(RemoteStore):
                 except _GONE:
                     continue  # removed after its parent was listed
 
-        self.check(folder)  # replaces a lost idle connection, because the listing itself is not repeated
+        self.check(folder)  # connects again if the idle connection was lost, because the listing is not repeated
         try:
             self._run(work, folder)
         except FileNotFoundError:
@@ -175,7 +175,7 @@ class SftpStore(RemoteStore):
                 ) from None
             if await self._is_same(client, target, identity):
                 return True
-            await self._timed(client.rename(_coded(target), _coded(path)))  # another file had the name: move it back
+            await self._timed(client.rename(_coded(target), _coded(path)))  # the file had been replaced: move it back
             return False
 
         return self._run(work, path)
@@ -247,9 +247,9 @@ class SftpStore(RemoteStore):
     # ------------------------------------------------------------------------------------------------- one connection
 
     def _run(self, work: Callable[[asyncssh.SFTPClient], Awaitable[T]], path: str, *, repeat: bool = False) -> T:
-        """Run ``work`` on the open connection, and raise its errors as errors about ``path``.
+        """Run ``work`` on the open connection, and translate its errors to `FileNotFoundError` or `SourceUnavailable`.
 
-        ``repeat``: the work changes nothing, so it is run again on a new connection if an idle connection was lost.
+        ``repeat``: ``work`` changes nothing. If an idle connection was lost, ``work`` is run again on a new connection.
         """
 
         async def attempt() -> T:
@@ -332,7 +332,7 @@ class SftpStore(RemoteStore):
         """Check that no part of ``path`` below the source's folder is a link; else raise `SourceBroken`."""
         folder = self._address.folder
         if not PurePosixPath(path).is_relative_to(folder):
-            return  # a path outside of the source's folder is configured by a person, so it may have links
+            return  # a person configured this path outside of the source's folder, so it may have links
         real_folder = await self._timed(client.realpath(_coded(folder)))
         real = await self._timed(client.realpath(_coded(path)))
         wanted = PurePosixPath(_text(real_folder)) / PurePosixPath(path).relative_to(folder)
@@ -368,9 +368,9 @@ def _text(path: object) -> str:
 
 
 def _identity(attrs: asyncssh.SFTPAttrs) -> Identity:
-    """Return the identity of a file with these attributes.
+    """Return the identity of a file from its SFTP attributes.
 
-    SFTP has no time of a status change (ctime); a hash of permissions and owner replaces it.
+    SFTP has no time of the last status change (ctime). A hash of permissions and owner replaces this time.
     """
     permissions = hash((attrs.permissions, attrs.uid, attrs.gid))
     seconds = attrs.mtime or 0

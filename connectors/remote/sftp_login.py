@@ -17,7 +17,7 @@ _KEEPALIVE_SECONDS = 15
 
 
 class _HostKeyRecorder(asyncssh.SSHClient):
-    """Records the key of the server if it is not in known_hosts, and rejects it."""
+    """Rejects a host key that is not in known_hosts, and records it."""
 
     offered: asyncssh.SSHKey | None = None
 
@@ -29,8 +29,8 @@ class _HostKeyRecorder(asyncssh.SSHClient):
 class SftpLogin:
     """Connects to the server of ``options``. Relative paths start at ``base``.
 
-    After an unknown host key or a refused user, `connect` fails at once until known_hosts or key_file changes, or `resume` is
-    called: a new attempt can't correct the host key, and may lock the account.
+    After an unknown host key or a refused user, `connect` fails at once until known_hosts or key_file changes, or until
+    `resume` is called. A new attempt can't correct the host key, and may lock the account.
     """
 
     def __init__(self, options: RemoteOptions, base: Path) -> None:
@@ -51,7 +51,7 @@ class SftpLogin:
 
         Raises:
             RemoteRefused: the host key is not the known key, or the server refuses the user.
-            SourceBroken: a file of the log-in can't be used.
+            SourceBroken: known_hosts or key_file can't be used.
             SourceUnavailable: the server does not respond.
         """
         files = self._stamp()
@@ -150,7 +150,7 @@ class SftpLogin:
         return _STOPPED.format(files=files)
 
     def _stamp(self) -> object:
-        """Return a value that changes when a file of the log-in changes."""
+        """Return a value that changes when known_hosts or key_file changes."""
         return [_stamp_of(path) for path in (self._known_hosts, self._key_file) if path is not None]
 
 
@@ -167,7 +167,7 @@ def _fingerprint(key: asyncssh.SSHKey) -> str:
 
 
 def describe_ssh_error(error: Exception) -> str:
-    """Return an error of the connection as a sentence. The text that the server sent is not part of it."""
+    """Return an error of the connection as a sentence, without text that the server sent."""
     if isinstance(error, TimeoutError):
         return "it did not respond in time (timeout_seconds)."
     if isinstance(error, OSError):

@@ -29,9 +29,9 @@ class RemoteChanged(SourceUnavailable):
 
 
 class RemoteEntry(msgspec.Struct, frozen=True):
-    r"""A file in a listing. ``name``: its path below the folder; bytes that are not UTF-8 are written as ``\xff``.
+    r"""A file in a listing. ``name``: its path below the folder; bytes that are not UTF-8 are escapes such as ``\xff``.
 
-    ``fault``: why the source can't use the file; empty if it can.
+    ``fault``: why the source can't use the file; empty if the file can be used.
     """
 
     name: str
@@ -133,7 +133,7 @@ class RemoteStore(ABC):
 
 
 def find_name_fault(name: str) -> str:
-    """Return why a path from a server can't be used; empty if it can.
+    """Return why a path from a server can't be used; empty if the path can be used.
 
     The name must stay within its folder, even if other programs join it to a path.
     """

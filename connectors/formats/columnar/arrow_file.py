@@ -1,4 +1,4 @@
-"""An Arrow file or stream: its messages, and in-memory streams with some of its batches and columns for polars."""
+"""Finds the messages of an Arrow file or stream, and builds in-memory streams of some batches and columns for polars."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _PAIR = 16
 
 
 class ArrowDamaged(Exception):
-    """The file is no Arrow file or stream, or is damaged; the message says how."""
+    """The file is no Arrow file or stream, or is damaged. The text of the exception describes the fault."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A message: where it begins, its metadata, and where its body is."""
+    """A message of an Arrow file or stream: its offset, its kind, its metadata, and the location of its body."""
 
     start: int
     kind: int
@@ -59,7 +59,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArrowPart(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive batches that are read together, and the dictionaries of their values. ``rows``: the number of their rows."""
+    """Consecutive batches that are read together, and the dictionaries of their values. ``rows``: the number of rows."""
 
     dictionaries: Sequence[Message]
     batches: Sequence[Message]
@@ -77,7 +77,7 @@ class ArrowFile:
         """
         self._file = file
         self.has_end = False
-        """Whether a footer or the mark of the end was found."""
+        """Whether a footer or an end-of-stream marker was found."""
         try:
             self._find()
         except NotFlatbuffer as error:
@@ -107,7 +107,7 @@ class ArrowFile:
         return message.kind if message is not None else 0
 
     def _of_footer(self) -> list[Message]:
-        """Return the schema and the messages that the footer lists. Together they must fill the file."""
+        """Return the schema and the messages that the footer lists. The file must have no other messages."""
         footer, end = self._footer()
         blocks = sorted((*_blocks(footer, _FOOTER_DICTIONARIES), *_blocks(footer, _FOOTER_BATCHES)))
         found = [self._schema_before(blocks[0][0] if blocks else end)]
@@ -128,11 +128,11 @@ class ArrowFile:
         return found
 
     def _schema_before(self, end: int) -> Message:
-        """Return the schema, the only part of a file before its first batch."""
+        """Return the schema, which must be the only message before ``end``."""
         try:
             [message] = self._from(_FILE_START, end)
         except (ArrowDamaged, NotFlatbuffer, ValueError):
-            # polars writes the schema without the length that the format demands.
+            # polars writes the schema without the length that the format requires.
             self._file.seek(_FILE_START)
             metadata, _, rest = self._file.read(min(end - _FILE_START, _METADATA_BYTES)).partition(_END[: _WORD.size])
             if rest.strip(b"\0"):
@@ -159,13 +159,13 @@ class ArrowFile:
         return Table.root(self._file.read(length)), start
 
     def _from(self, at: int, end: int) -> Iterator[Message]:
-        """Yield the messages from an offset on, up to the mark of the end or ``end``."""
+        """Yield the messages from offset ``at`` to ``end`` or to the end-of-stream marker."""
         while at < end and (message := self._message(at, end)) is not None:
             yield message
             at = message.body_start + message.body_bytes
 
     def _message(self, start: int, end: int) -> Message | None:
-        """Return the message at an offset; None at the mark of the end."""
+        """Return the message at offset ``start``; None at the end-of-stream marker."""
         length, at = self._word(start, end)
         if length == _CONTINUATION:
             length, at = self._word(at, end)
@@ -194,7 +194,7 @@ class ArrowFile:
         return int(_WORD.unpack(self._file.read(_WORD.size))[0]), at + _WORD.size
 
     def parts(self) -> Iterator[ArrowPart]:
-        """Yield the batches in order; consecutive small batches form one part."""
+        """Yield the batches in order, as parts. Consecutive small batches form one part."""
         if self._is_file:  # a file may have its dictionaries anywhere
             dictionaries = [one for one in self._messages if one.kind == _DICTIONARY]
             yield from _parts(dictionaries, [one for one in self._messages if one.kind == _BATCH])
@@ -212,7 +212,7 @@ class ArrowFile:
         yield from _parts(known, batches)
 
     def find_faults(self, part: ArrowPart) -> Iterator[tuple[int, str]]:
-        """Yield the number of each column that does not have one value for each row of a batch, and a clause about this."""
+        """Yield each column that has too few or too many values for a batch: its number, and a clause for an error message."""
         for batch in part.batches:
             header = batch.header
             start, count = header.vector(_NODES, _PAIR)
@@ -224,7 +224,7 @@ class ArrowFile:
                 node += column.nodes
 
     def stream(self, part: ArrowPart, numbers: Sequence[int]) -> bytes:
-        """Return some columns of some batches as a separate stream.
+        """Return the columns ``numbers`` of the batches of ``part`` as a separate stream.
 
         Raises:
             NotFlatbuffer: a batch lacks parts of its columns.
@@ -257,7 +257,7 @@ def _blocks(footer: Table, field: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _schema_of(message: Message, numbers: Sequence[int]) -> bytes:
-    """Return the metadata of a schema with some of its columns: the offsets of the other columns are removed."""
+    """Return the metadata of a schema with only the columns ``numbers``. The offsets of all other columns are removed."""
     metadata = bytearray(message.metadata)
     start, count = message.header.vector(1, 4)
     targets = [at + int(_WORD.unpack_from(metadata, at)[0]) for at in range(start, start + 4 * count, 4)]
@@ -269,7 +269,7 @@ def _schema_of(message: Message, numbers: Sequence[int]) -> bytes:
 
 
 def _batch_of(message: Message, columns: Sequence[ArrowColumn], numbers: Sequence[int]) -> bytes:
-    """Return the metadata of a batch with some of its columns. The body stays as it is."""
+    """Return the metadata of a batch with only the columns ``numbers``. The body of the batch needs no change."""
     metadata, batch = bytearray(message.metadata), message.header
     counts_start, count = batch.vector(_VIEW_COUNTS, 8)
     if count != sum(column.views for column in columns):

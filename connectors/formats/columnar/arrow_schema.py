@@ -31,7 +31,7 @@ _BUFFERS = {
     _NULL: 0,
     _RUNS: 0,
 }
-"""The number of buffers of a type, without the buffers of its children. Each batch states the additional buffers of views."""
+"""By type: the number of its buffers, without those of its children. Each batch states the additional buffers of views."""
 _VIEWS = (23, 24)
 _NO_TEXT = {
     _INTERVAL: "intervals",
@@ -45,8 +45,8 @@ _NO_TEXT = {
 class ArrowColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column: the kind of values of its leaves, and the nodes, buffers and views that it has in each batch.
 
-    ``refusal``: the kind of values that can't be read; empty: the column can be read. ``dictionaries``: the dictionaries that
-    hold its values.
+    ``refusal``: the kind of values that can't be read; empty: the column can be read. ``dictionaries``: the numbers of the
+    dictionaries that hold its values.
     """
 
     name: str
@@ -69,7 +69,7 @@ def read_arrow_columns(schema: Table) -> Sequence[ArrowColumn]:
 
 
 def _column(field: Table, depth: int, number: Iterator[int]) -> ArrowColumn:
-    """Return a column. ``number`` counts the fields: in a damaged schema, several fields may have the same child."""
+    """Return a column. ``number`` counts all fields, because many fields of a damaged schema can share a child."""
     if depth > _DEPTH or next(number) > _MOST_FIELDS:
         raise NotFlatbuffer
     kind, own = field.scalar(_TYPE, "<B"), field.table(_TYPE_TABLE)

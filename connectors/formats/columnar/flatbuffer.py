@@ -8,7 +8,7 @@ from typing import Any
 
 
 class NotFlatbuffer(Exception):
-    """The bytes are no table, or one of its values is beyond the end."""
+    """The bytes are no table, or a value of the table is beyond the end of the bytes."""
 
 
 class Table:

@@ -60,7 +60,7 @@ class _Part:
             yield start, min(step, rows - start)
 
     def load(self, start: int, count: int) -> Load:
-        """Return the function that reads some rows of columns."""
+        """Return the function that reads the rows of a slice for given columns."""
 
         def load(numbers: Sequence[int]) -> pl.DataFrame:
             if self._held[0] != numbers:

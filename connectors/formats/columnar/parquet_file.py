@@ -1,4 +1,4 @@
-"""A Parquet file: its footer, and parts of the file as small in-memory files for polars."""
+"""Reads the footer of a Parquet file, and builds small in-memory files for polars from parts of the file."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _CHUNKS, _TOTAL_BYTES, _GROUP_ROWS = 1, 2, 3
 _FILE_PATH, _CHUNK_OFFSET, _META, _CRYPTO = 1, 2, 3, 8
 _TYPE, _PATH, _VALUES, _COMPRESSED, _DATA_OFFSET, _DICTIONARY_OFFSET = 1, 3, 5, 7, 9, 11
 _META_KEPT = (1, 2, 3, 4, 5, 6, 7, 9, 11)
-"""The fields of a column chunk that polars needs. Statistics are left out: they may be damaged, and are not used."""
+"""The fields of a column chunk that polars needs. Statistics are left out, because they may be damaged and are not used."""
 _INT96, _FIXED = 3, 7
 _ARROW_SCHEMA, _ARROW_HEADER, _ARROW_HEAD = b"ARROW:schema", 2, 8
 """The metadata key of the message with Arrow's schema, the field of its header, and the number of bytes before the message."""
 
 
 class ParquetDamaged(Exception):
-    """The file is not a Parquet file, or its footer contradicts itself; the message says how."""
+    """The file is not a Parquet file, or its footer is damaged. The text of the exception describes the fault."""
 
 
 class ColumnChunk(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class ParquetFile:
                 raise ParquetDamaged("a row group does not have the columns of the footer")
 
     def find_fault(self, column: ParquetColumn, groups: Sequence[RowGroup]) -> str:
-        """Return why a column of some row groups can't be read, as a clause; empty if it may be readable."""
+        """Return why a column of some row groups can't be read, as a clause; empty if no fault is found."""
         for group in groups:
             for chunk in self._chunks(column, group):
                 if chunk.fault:
@@ -126,7 +126,7 @@ class ParquetFile:
         return ""
 
     def part(self, groups: Sequence[RowGroup], columns: Sequence[ParquetColumn]) -> bytes:
-        """Return some row groups and columns as a separate Parquet file.
+        """Return ``groups``, with only ``columns``, as a separate Parquet file.
 
         Raises:
             OSError: the file can't be read.
@@ -175,7 +175,7 @@ class ParquetFile:
 
 
 def _stored_leaves(metadata: Mapping[bytes, bytes]) -> Mapping[str, Leaf]:
-    """Return the facts about columns in the schema that Arrow's writers store; empty if it is missing or damaged."""
+    """Return leaves by column name from the schema that Arrow's writers store; empty if this schema is missing or damaged."""
     try:
         message = base64.b64decode(metadata.get(_ARROW_SCHEMA, b""))
         header = Table.root(message[_ARROW_HEAD:]).table(_ARROW_HEADER)

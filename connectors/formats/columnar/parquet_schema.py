@@ -25,17 +25,17 @@ _DEPTH = 60
 _LISTS, _LIST_CONVERTED, _LIST_LOGICAL = {1, 2, 3}, 3, 3
 _DECIMAL = 5
 _TIMESTAMPS: Mapping[int, int] = {9: 1, 10: 2}
-"""The unit of `LogicalType` for TIMESTAMP_MILLIS and TIMESTAMP_MICROS, which are instants in UTC by definition."""
+"""By converted type (TIMESTAMP_MILLIS and TIMESTAMP_MICROS, which are instants in UTC): the unit in `LogicalType`."""
 _LOGICAL_TIMESTAMP, _LOGICAL_UUID, _LOGICAL_VARIANT = 8, 14, 16
 _LOGICAL_KNOWN = range(1, 17)
 _NO_TEXT_CONVERTED = {20: "BSON", 21: "INTERVAL"}
 _NO_TEXT_LOGICAL = {13: "BSON", 16: "VARIANT", 17: "GEOMETRY", 18: "GEOGRAPHY"}
 _TEXTS_CONVERTED, _TEXTS_LOGICAL = {0, 4, 19}, {1, 4, 12}
-"""Text, ENUM and JSON; all are UTF-8."""
+"""The types for text, ENUM and JSON, which are stored as UTF-8."""
 
 
 class BadSchema(Exception):
-    """The elements of a schema are no tree."""
+    """The elements of a schema do not form a tree."""
 
 
 class _Node(msgspec.Struct, kw_only=True):
@@ -49,9 +49,9 @@ class _Node(msgspec.Struct, kw_only=True):
 class ParquetColumn(_Node, kw_only=True):
     """A column: its name, its elements for polars, the paths of the leaves in them, and the kinds of the leaves.
 
-    ``refusal``: the kind of values without a text form; empty: the column can be read. ``first``: the number of its first leaf
+    ``refusal``: the kind of its values if they have no text form; else empty. ``first``: the number of its first leaf
     in the file. ``flat``: each row has exactly one value of each leaf. ``may_be``: the kind of `Leaf` that Arrow's writers
-    store as this type (``duration``, ``zone``); empty: none.
+    store as this type (``duration``, ``zone``), or empty.
     """
 
     name: str
@@ -86,7 +86,7 @@ def _may_be(element: Fields) -> str:
 
 
 def numbered(columns: Sequence[ParquetColumn]) -> list[Fields]:
-    """Return the elements of a schema with these columns, named by their index because a file may repeat a name."""
+    """Return the elements of a schema with these columns. Their names are their indexes, because a file may repeat a name."""
     elements: list[Fields] = [{_NAME: (BINARY, b"schema"), _CHILDREN: (I32, len(columns))}]
     for index, column in enumerate(columns):
         head, *inner = column.elements
@@ -127,9 +127,9 @@ def _group(element: Fields, elements: Iterator[Fields], count: int, depth: int) 
 
 
 def _as_list(node: _Node) -> _Node:
-    """Return a repeated field as a list, in a group that adds no level.
+    """Return a repeated field as a list, inside a new group that adds no definition level.
 
-    A repeated field named ``array`` is the item itself by the rules of the format, also if it is a group of one field.
+    By the rules of the format, a repeated field named ``array`` is the list item itself, even if it is a group of one field.
     """
     own = _name(node.elements[0])
     outer: Fields = {_REPETITION: (I32, _REQUIRED), _NAME: (BINARY, own), _CHILDREN: (I32, 1)}

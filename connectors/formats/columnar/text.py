@@ -14,7 +14,7 @@ import polars as pl
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """The kind of the values of a leaf, if their type in polars doesn't show it.
+    """The kind of the values of a leaf (a value without inner values), if their polars type doesn't show the kind.
 
     ``kind``: ``uuid``, ``int96`` (an instant without a zone), ``decimal`` (``detail``: its scale), ``duration`` (``detail``: ms,
     us or ns), ``zone`` (``detail``: the time zone of instants); empty: the type shows the kind.
@@ -37,7 +37,7 @@ _NULL = pl.lit("null")
 
 
 class ColumnNotText(Exception):
-    """A type has no text form; the message names it."""
+    """A column's type has no text form. The text of the exception names the type."""
 
 
 def columns_as_text(frame: pl.DataFrame) -> pl.DataFrame:
@@ -50,12 +50,12 @@ def columns_as_text(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def text_expression(name: str, kind: pl.DataType, leaves: Sequence[Leaf] = ()) -> pl.Expr:
-    """Return the text of a column. ``leaves``: the kinds of its leaves, in order; empty: their types show the kinds.
+    """Return the text of a column. ``leaves``: the kinds of its leaves, in order (empty: their types show the kinds).
 
-    A number has the fewest digits that read back as the same number, a decimal all digits of its scale. Dates and times follow
-    ISO 8601, with the time zone if there is one. A duration is hours, minutes and seconds. A boolean is true or false.
-    Lists and structures are JSON, and a map is a list of objects with ``key`` and ``value``. In JSON, booleans, integers and
-    finite floats keep their type; everything else is a JSON string, also NaN and inf.
+    A number has the fewest digits that read back as the same number. A decimal has all digits of its scale. Dates and times
+    follow ISO 8601, with the time zone if the type has one. A duration is hours, minutes and seconds. A boolean is true or
+    false. Lists and structures are JSON, and a map is a list of objects with ``key`` and ``value``. In JSON, booleans,
+    integers and finite floats keep their type; everything else is a JSON string, also NaN and inf.
 
     The text is null for a null, and for a value without a text form.
 
@@ -125,7 +125,7 @@ def _text(value: pl.Expr, kind: pl.DataType, leaf: Leaf) -> pl.Expr:
 
 
 def _temporal_text(value: pl.Expr, kind: pl.DataType, zone: str) -> pl.Expr:
-    """Return the text of dates and times. ``zone``: the time zone of instants; empty: the time zone of their type."""
+    """Return the text of dates and times. ``zone``: the time zone of instants (empty: the time zone of their type)."""
     match kind:
         case pl.Datetime():
             value = _within(value, _DAYS * 86_400 * _PER_SECOND[kind.time_unit])
@@ -147,7 +147,7 @@ def _int96_text(value: pl.Expr, _: str) -> pl.Expr:
 
 
 def _within(value: pl.Expr, end: int, *, least: int | None = None) -> pl.Expr:
-    """Return the values from ``least`` (None: -``end``) to below ``end``. Other values become null: polars can't write them."""
+    """Return values from ``least`` (None: -``end``) to below ``end``. polars can't write other values, so they become null."""
     number = value.to_physical()
     return pl.when(number.ge(-end if least is None else least) & number.lt(end)).then(value)
 
@@ -175,7 +175,7 @@ def _two_digits(number: pl.Expr) -> pl.Expr:
 
 
 def _each(value: pl.Expr, text: Callable[[Any], str]) -> pl.Expr:
-    """Return ``text`` of each value; null stays null."""
+    """Apply ``text`` to each value; null stays null."""
     return value.map_batches(
         lambda values: pl.Series(values.name, [None if one is None else text(one) for one in values], dtype=pl.String),
         return_dtype=pl.String,
@@ -183,7 +183,7 @@ def _each(value: pl.Expr, text: Callable[[Any], str]) -> pl.Expr:
 
 
 def _decoded(values: pl.Series) -> pl.Series:
-    """Return bytes as text; null for bytes that are no UTF-8, or hold a zero byte, which no text has."""
+    """Return bytes as text. Bytes that are not UTF-8, or that hold a zero byte, become null."""
     try:
         texts = values.cast(pl.String)
     except pl.exceptions.ComputeError:
@@ -228,6 +228,6 @@ _MARKED: Mapping[str, Callable[[pl.Expr, str], pl.Expr]] = {
 
 
 def _instance(kind: Any) -> pl.DataType:
-    """Return an inner type as an instance; polars also accepts its class."""
+    """Return an inner type as an instance, because polars also accepts a class as an inner type."""
     instance: pl.DataType = kind() if isinstance(kind, type) else kind
     return instance

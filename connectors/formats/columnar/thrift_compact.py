@@ -12,7 +12,7 @@ _DEPTH = 32
 _LONGEST_SHIFT = 70
 
 Value: TypeAlias = "tuple[int, Any]"
-"""The number of a type, and the content: int, bool, bytes, `Fields`, or for a list the type of the items and the items."""
+"""The number of a type, and the content: int, bool, bytes or `Fields`. The content of a list is the item type and the items."""
 Fields: TypeAlias = "dict[int, Value]"
 
 
@@ -66,7 +66,7 @@ class _CompactReader:
         if kind in {_LIST, _SET}:
             return self._items(depth)
         if kind in {TRUE, _FALSE, _BYTE}:
-            return self._take(1)[0]  # a truth value in a list is a byte
+            return self._take(1)[0]  # a boolean in a list is a byte
         if kind == _DOUBLE:
             return self._take(8)
         raise NotCompact(f"it has the type {kind}")

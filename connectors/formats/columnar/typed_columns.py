@@ -1,4 +1,4 @@
-"""The typed columns of a file while it is read: chunks of text, and the columns that can't be read."""
+"""Reads the typed columns of a file: makes chunks of text, and records which columns can't be read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ingestd.sdk import SourceBroken, UnreadableColumn
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
 ROWS = 50_000
-"""The maximum number of rows in a chunk, and of rows in small parts of a file that are read together."""
+"""The maximum number of rows in a chunk, and in a group of small parts of a file that are read together."""
 PART_BYTES = 64 * 2**20
-"""The maximum number of bytes of values that are read at a time, if the file has parts of this size."""
+"""The maximum number of bytes of values that are read at a time. A single larger part is read as a whole."""
 _REASON_CHARACTERS = 200
 
 T = TypeVar("T")
@@ -23,9 +23,9 @@ Load = Callable[[Sequence[int]], pl.DataFrame]
 
 
 def group_parts(items: Iterable[T], rows: Callable[[T], int], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield consecutive parts of a file that are read together.
+    """Yield groups of consecutive parts of a file. The parts of a group are read together.
 
-    A group has at most `ROWS` and `PART_BYTES`, or is a single part.
+    A group has at most `ROWS` rows and `PART_BYTES` bytes, or is a single part.
     """
     group: list[T] = []
     group_rows = group_size = 0
@@ -40,7 +40,7 @@ def group_parts(items: Iterable[T], rows: Callable[[T], int], size: Callable[[T]
 
 
 class ColumnsDamaged(Exception):
-    """Columns can't be read; the message is a clause."""
+    """Columns can't be read. The text of the exception is a clause with the reason."""
 
 
 _READING_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ColumnsDamaged, ValueError, OverflowError)
@@ -48,7 +48,7 @@ _READING_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, Colu
 
 
 class ColumnsRead:
-    """The columns of one file, by number, while it is read. Counts the rows, and makes chunks of frames."""
+    """Reads the columns of one file, which are identified by their numbers. Counts the rows, and makes chunks of frames."""
 
     def __init__(self, name: str, columns: Sequence[str], leaves: Sequence[Sequence[Leaf]], *, rows: int) -> None:
         """``columns``: the names of the columns.
@@ -67,13 +67,13 @@ class ColumnsRead:
                 self.refuse(number, "the file has several columns of this name")
 
     def refuse(self, number: int, reason: str) -> None:
-        """Leave out a column in all further chunks. ``reason``: a clause."""
+        """Exclude a column from all further chunks. ``reason``: a clause for messages."""
         self._refused.setdefault(number, reason)
 
     def read(self, load: Load, rows: int) -> Iterator[RecordChunk]:
         """Yield the next rows as chunks. Refuse columns that can't be read, or can't be written as text.
 
-        ``load`` returns the ``rows`` rows of some columns in the order of their numbers, or raises what polars raises.
+        ``load`` gets the numbers of columns, and returns ``rows`` rows of these columns. It may raise any exception of polars.
 
         Raises:
             SourceBroken: no column is left.
@@ -117,7 +117,7 @@ class ColumnsRead:
         return [number for number in range(len(self._columns)) if number not in self._refused]
 
     def _required(self) -> Sequence[int]:
-        """Return the readable columns; at least one."""
+        """Return the numbers of the readable columns; raise `SourceBroken` if there are none."""
         numbers = self._readable()
         if not numbers:
             reasons = [f"column '{self._columns[number]}': {why}" for number, why in self._refused.items()]
@@ -180,7 +180,7 @@ def _frame(load: Load, numbers: Sequence[int], rows: int) -> pl.DataFrame:
         frame = load(numbers)
     except OSError as error:
         if error.errno is not None:
-            raise  # the disk failed: an error of polars, which reads from memory, has no number
+            raise  # the disk failed; an error of polars has no number, because polars reads from memory
         raise ColumnsDamaged(f"it is damaged ({error})") from error
     if frame.height != rows:
         raise ColumnsDamaged(f"only {frame.height} of its {rows} values can be read")

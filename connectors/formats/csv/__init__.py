@@ -87,7 +87,7 @@ class Csv(Format):
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect; without a delimiter if that has to be detected."""
+        """The dialect. Its delimiter is empty if the delimiter has to be detected."""
         delimiter = "" if self.delimiter == "detect" else self.delimiter
         return Dialect(delimiter=delimiter, quote=self.quote, comment=self.comment)
 

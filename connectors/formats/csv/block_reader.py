@@ -1,6 +1,6 @@
-"""The block reader of CSV: the records after the header, a block at a time.
+"""Reads the CSV records after the header, one block at a time.
 
-A block is read by columns if that provably gives the same result as Python's csv module.
+polars reads a block by columns if the result is provably that of Python's csv module; else this module reads the records.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ingestd.sdk import Reject, counted
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 
 SMALL_BYTES = 4 * 1024
-"""The rest of a file up to this size is read record by record, because a call of polars would take longer."""
+"""If the rest of a file is not larger, it is read record by record, because a call of polars would take longer."""
 
 
 _OTHER_HEADER = (
@@ -63,7 +63,7 @@ class BlockReader:
         self.order = order or ColumnOrder(header.names if self._has_header else ())
 
     def chunks(self, buffer: bytes, location: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
-        """Yield the records from ``location``, where ``buffer`` begins, to the end of the file. Blocks: ``block_bytes``."""
+        """Yield the records from ``location``, where ``buffer`` begins, to the end. Read ``block_bytes`` at a time."""
         final = False
         while not final or buffer:
             if not final:
@@ -91,7 +91,7 @@ class BlockReader:
     def read_by_columns(
         self, block: bytes, location: RecordLocation, *, lines: int | None = None
     ) -> RecordChunk | None:
-        """Read a block of whole records by columns; return None if that could differ from the csv module.
+        """Read a block of whole records by columns; return None if the result could differ from that of the csv module.
 
         ``lines``: the number of lines, if known. In a returned chunk, each line is one record, and no record is rejected.
         """
@@ -154,7 +154,7 @@ class BlockReader:
     ) -> Reject | None:
         """Return the reject of a record; None if the record is valid.
 
-        ``repeated``: why the record is a header; else empty. ``is_last``: the file ends with this record.
+        ``repeated``: a sentence if the record is a header; else empty. ``is_last``: the file ends with this record.
         """
         if len(record) > self._record_bytes:
             return self._reject_too_large(record, row, count_extra_lines(record))
@@ -174,7 +174,7 @@ class BlockReader:
         return build_reject(fields, self.order.names or self._names, row, reason) if reason else None
 
     def _expected_fields(self, fields: Sequence[str]) -> int:
-        """Return how many fields this record should have."""
+        """Return the number of fields that this record should have."""
         return min(len(fields), len(self._names)) if self._fills else len(self._names)
 
     def skip_record(self, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:

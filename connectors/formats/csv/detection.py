@@ -1,8 +1,8 @@
 """Detection of the dialect and the header of a CSV file by its first records. Performs no I/O.
 
 The first row is the header, unless most rows below it have more fields and would be rejected. Only in this case, a later row
-can be the header. Its fields must look like names, and a column below it must hold only numbers. Rows between the two must not
-look like records of the first row: if a program adds a column and writes a new header, the records above it are not dropped.
+can be the header. Its fields must look like names, and a column below it must hold only numbers. Rows between these two rows
+must not look like records below the first row. So no records are dropped if a program added a column and wrote a new header.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def separator_line(beginning: bytes) -> tuple[str, int] | None:
 def choose_delimiter(
     samples: Mapping[str, Sequence[SampleRecord]], header_row: int | None, columns: int, *, preamble: bool = False
 ) -> str:
-    """Return the delimiter that gives the header several fields, and most records the same number.
+    """Return the delimiter that gives the header several fields, and most records the same number of fields.
 
     ``samples``: the first records as each delimiter separates them. ``columns``: the number of columns of a file without a
     header, else 0. For such a file, return the delimiter that gives the first record this number of fields. ``preamble``: see
@@ -74,7 +74,7 @@ def _share_alike(records: Sequence[list[str]], columns: int) -> float:
 def find_header(
     records: Sequence[SampleRecord], header_row: int | None, *, preamble: bool = False
 ) -> SampleRecord | None:
-    """Return the header: the given row, else the first possible one; None if these records have no header.
+    """Return the header: the row ``header_row`` if it is set, else the first row that can be a header; None if there is none.
 
     ``preamble``: rows above the header are known to be facts, so they may have as many fields as the first row.
     """
@@ -101,7 +101,7 @@ def find_header(
 
 
 def _has_records(first: Sequence[str], above: Sequence[Sequence[str]], later: Sequence[str], *, preamble: bool) -> bool:
-    """Return True if the rows between the first row and a later row may be records below the first row as their header."""
+    """Return True if the rows ``above`` the row ``later`` may be records with the header ``first``."""
     if above and set(first) <= set(later):
         return True
     return not preamble and len(first) > 1 and any(len(fields) == len(first) for fields in above)
@@ -131,7 +131,7 @@ def _could_be_names(fields: Sequence[str]) -> bool:
 
 
 def _has_numbers(records: Sequence[SampleRecord], columns: int) -> bool:
-    """Return True if a column holds only numbers. Else names above text can't be distinguished from text."""
+    """Return True if a column holds only numbers. Without such a column, names can't be distinguished from text."""
     whole = [fields for _, fields in records if len(fields) == columns]
     return bool(whole) and any(all(_is_number(fields[at]) for fields in whole) for at in range(columns))
 

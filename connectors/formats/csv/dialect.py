@@ -1,4 +1,4 @@
-"""The dialect of a CSV file, the layout of its rows, and rows written in a dialect."""
+"""The dialect of a CSV file, the layout of its rows, and a writer of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """The special characters of a CSV file, one ASCII character each; ``quote`` and ``comment`` are empty if it has none.
+    """The special characters of a CSV file, one ASCII character each; ``quote`` and ``comment`` may be empty (none).
 
     Inside quotes, two quotes mean one quote. A line that begins with ``comment`` counts as blank if it is not inside a record.
     An empty ``delimiter`` has to be detected.
@@ -36,7 +36,7 @@ UNDETECTED = Dialect(delimiter="")
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Where the columns' names come from, and how records with another number of fields are treated.
 
-    ``header_row``: the first row number of the header; None: the header is detected, and has one row. ``header_rows``: the
+    ``header_row``: the number of the first header row; None: the header is detected, and has one row. ``header_rows``: the
     number of header rows. ``columns``: the names for a file without a header. ``units_row``: the row below the header holds the
     columns' units. ``ragged``: how a record with too few fields is treated; see `connectors.formats.csv.Csv`. ``preamble``: the
     rows above the header are facts.

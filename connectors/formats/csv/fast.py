@@ -1,15 +1,14 @@
-"""The fast path of CSV: polars, for blocks that it provably reads as Python's csv module does.
+"""The fast path of CSV: polars reads a block if the result is provably the same as that of Python's csv module.
 
-A block is split at its quotes. In a *clean* block the pieces with even numbers are outside quotes and the pieces with odd
-numbers inside; an escaped quote is an empty piece outside. The csv module reads the block in the same way under three
-conditions. The number of quotes is even. Every opening quote is at the start of a field. Every closing quote is before a comma,
-a line end or the end of the block. The proof is by induction from the left: outside quotes, a comma or a line feed always ends
-a field. So the pieces outside contain exactly the real commas and line ends. All cases in which polars could differ are counted
-or excluded.
+A block is split at its quotes. The block is *clean* if it meets three conditions. The number of quotes is even. Every opening
+quote is at the start of a field. Every closing quote is before a comma, a line end or the end of the block. Then the csv module
+reads the pieces with even numbers outside quotes, and the pieces with odd numbers inside. An escaped quote is an empty piece
+outside. The proof is by induction from the left: outside quotes, a comma or a line feed always ends a field. So the pieces
+outside contain exactly the real commas and line ends. `read_fast` excludes all other cases in which polars could differ.
 
-Most blocks have no escaped quote. For such blocks a pattern proves the same, and the commas need not be counted. Every byte is
-text of a field, a quote, a line end or a real comma. So the number of bytes of text that polars returns gives the number of
-commas.
+If a block has no escaped quote, a regular expression proves that it is clean, and the commas need not be counted. Every
+byte is text of a field, a quote, a line end or a real comma. So the number of bytes of text that polars returns gives the
+number of commas.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
-    """Return the offset after the last line feed outside quotes, if the quotes of the block are clean; 0 if there is none."""
+    """Return the offset after the last line feed outside quotes, if the block is clean; 0 if there is no such line feed."""
     end = buffer.rfind(b"\n")
     if not dialect.quote:
         return end + 1
@@ -44,7 +43,7 @@ def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
 def read_fast(
     block: bytes, names: Sequence[str], dialect: Dialect = COMMA, *, lines: int | None = None
 ) -> pl.DataFrame | None:
-    """Return the block's records as columns of text; None if the csv module could read it differently.
+    """Return the block's records as columns of text; None if the csv module could read the block differently.
 
     ``block`` holds whole records and is not empty; ``lines``: the number of its lines, if known. The result is None, too, if a
     record has another number of fields than ``names``.
@@ -81,7 +80,7 @@ def read_fast(
 
 
 def count_lines(block: bytes, start: int, end: int) -> int:
-    """Return the number of lines between two offsets; the last one may have no line feed."""
+    """Return the number of lines between two offsets. The last line may have no line feed."""
     return block.count(b"\n", start, end) + (block[end - 1 : end] != b"\n")
 
 
@@ -105,7 +104,7 @@ def _text_bytes(frame: pl.DataFrame) -> int:
 
 
 def _unquoted_bytes(block: bytes, dialect: Dialect) -> int:
-    """Return the number of bytes of a plainly quoted block without quotes and line ends."""
+    """Return the number of bytes of a plainly quoted block, not counting its quotes and line ends."""
     quotes = block.count(dialect.quote.encode()) if dialect.quote else 0
     returns = block.count(b"\r") if b"\r" in block else 0
     return len(block) - quotes - returns - block.count(b"\n")

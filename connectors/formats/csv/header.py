@@ -1,4 +1,4 @@
-"""The header of a CSV file: dialect, columns, units, and where the first record starts."""
+"""The header of a CSV file: dialect, columns, units, and the location of the first record."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _ZIP = b"PK\x03\x04"
 class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The header of a file.
 
-    ``units``: by column name. ``row``: the header's row number; 0: there is no header. ``end``: where the first record starts.
-    ``rest``: the bytes that were read after ``end``. ``preamble``: the facts in the rows above the header.
+    ``units``: the units of columns, by name. ``row``: the row number of the header; 0: no header. ``end``: the location of the
+    first record. ``rest``: the bytes that were read after ``end``. ``preamble``: the facts in the rows above the header.
     """
 
     names: tuple[str, ...]
@@ -113,7 +113,7 @@ class _CsvTop:
     skipped: int
 
     def header(self, file: TextFile, name: str) -> Header | None:
-        """Return the header; None if the buffer does not contain it."""
+        """Return the header; None if the buffer does not contain the whole header."""
         if self.layout.columns:
             return self._header(file, self.layout.columns, last_row=1 if self.skipped else 0, end=self.skipped)
         sample = _sample(self.buffer, self.dialect, final=self.final)
@@ -150,12 +150,12 @@ class _CsvTop:
         return "the row of units that should follow its header (units_row)"
 
     def _header(self, file: TextFile, names: tuple[str, ...], *, row: int = 0, last_row: int, end: int) -> Header:
-        """Return the header with its last row and the offset of its end in the buffer."""
+        """Build the header. ``last_row``: the number of its last row. ``end``: the offset of its end in the buffer."""
         location = RecordLocation(offset=file.encoding.mark + end, row=last_row)
         return Header(names=names, row=row, dialect=self.dialect, end=location, rest=self.buffer[end:])
 
     def _preamble(self, header_row: int, name: str) -> Mapping[str, str]:
-        """Return the facts in the rows above the header, also in comments."""
+        """Return the facts in the rows above the header, including comment lines."""
         if not self.layout.preamble:
             return {}
         whole = replace(self.dialect, comment="")

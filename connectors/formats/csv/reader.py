@@ -38,7 +38,7 @@ def read_csv(
     record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8. Records that don't fit
     the header are rejected, and the other records are read.
 
-    ``known``: the number of records of each section that need not be read, by its digest; None: the chunks have no sections.
+    ``known``: for sections that need not be read, the number of records by digest. None: the chunks have no sections.
     ``section_bytes``: the minimum size of a section. ``order``: see `BlockReader`; it must be None if ``known`` is given.
 
     Raises:
@@ -81,7 +81,7 @@ def read_csv(
 
 
 def _facts(text: TextFile, header: Header) -> dict[str, str]:
-    """Return how the file was understood: encoding, delimiter, header row and units."""
+    """Return the facts about how the file was read: encoding, delimiter, header row, units and preamble."""
     units = {f"units.{column}": unit for column, unit in header.units.items()}
     row = {"file.header_row": str(header.row)} if header.row else {}
     return {**text.encoding.facts, "file.delimiter": header.dialect.delimiter_name, **row, **units, **header.preamble}

@@ -19,7 +19,7 @@ class State(Enum):
     UNQUOTED = auto()
     QUOTED = auto()
     QUOTE_SEEN = auto()  # inside quotes: the closing quote, or the first half of an escaped quote
-    CR_SEEN = auto()  # the record ended; a following line feed belongs to it
+    CR_SEEN = auto()  # the record ended; a line feed that follows belongs to the record
 
 
 class RecordScanner:
@@ -32,7 +32,7 @@ class RecordScanner:
         self._field_end = _field_end(dialect.delimiter)
 
     def feed(self, data: bytes) -> int | None:
-        """Return how many bytes of ``data`` belong to the record; None if the record continues after ``data``."""
+        """Return the number of bytes of ``data`` in the record; None if the record continues after ``data``."""
         at = 0
         while at < len(data):
             match self.state:

@@ -1,15 +1,15 @@
 """The sections of a CSV file: parts of whole lines. If rows are inserted or removed, only the sections near these rows change.
 
-A section is compared by a digest of its bytes. A known section is skipped without parsing, because this gives the same result:
+A section with a known digest is skipped without parsing. The result is the same as with parsing, for three reasons:
 
-1. A section has a digest (`Section.digest`) only if it was read by columns (`BlockReader.read_by_columns`). Then each of its
-   lines is exactly one record that is not rejected, and its last line ends outside quotes.
+1. A section has a digest (`Section.digest`) only if `BlockReader.read_by_columns` has read it. Then each line of the section is
+   exactly one record that is not rejected, and the last line ends outside quotes.
 2. A section is skipped only if a record begins at its start, and the columns have the order of the header. Between two records
-   the csv module has no other state, so it reads the same bytes as the same records. The section ends with a record, so the next
-   section also starts at a record.
+   the csv module keeps no state, so equal bytes give equal records. The section ends with a record, so the next section
+   also starts at a record.
 3. The digest covers everything else that decides the result: columns, dialect, layout, facts of the file, limits and versions.
 
-A section that starts inside a record, such as after a new quote, is never skipped. It is read together with the text before it.
+A section that starts inside a record, such as after an inserted quote, is never skipped. It is read with the text before it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ SECTION_BYTES = 48 * 2**10
 """The minimum number of bytes of a section. Only the last section may be smaller."""
 
 _LINES = 16
-"""After the minimum, on average one in 16 lines ends a section. The bytes of the line decide, so an edit moves few ends."""
+"""After the minimum size, on average one in 16 lines ends a section. A hash of the line decides, so an edit moves few ends."""
 
 _MOST = 4
-"""A section without such a line ends at this multiple of the minimum size."""
+"""A line that reaches this multiple of the minimum size ends the section, whatever its hash."""
 
 _KNOWN_BYTES = 256 * 2**20
 """A chunk is yielded after this number of bytes in known sections, so that a reading can be stopped."""
@@ -69,7 +69,7 @@ class _Block(msgspec.Struct, frozen=True, kw_only=True):
 class SectionCutter:
     """Divides a text into sections.
 
-    ``rest``: bytes that were read but are in no section yet. ``context``: what digests cover in addition to the bytes.
+    ``rest``: bytes that were read but are in no section yet. ``context``: see `digest_context`.
     """
 
     text: TextFile
@@ -119,7 +119,7 @@ class SectionCutter:
         if final:
             return len(data) if start < len(data) else None
         if len(data) - start > self.record_bytes + _MOST * self.section_bytes:
-            # The line is cut. The section is too large to be read by columns, so it never becomes a known section.
+            # A line is too long, and may be cut. The section is too large to be read by columns, so it never becomes known.
             return (data.rfind(b"\n", start) + 1) or len(data)
         return None
 
@@ -159,7 +159,7 @@ class SectionReader:
         self._parsed_bytes = self._known_bytes = 0
 
     def chunks(self) -> Iterator[RecordChunk]:
-        """Yield the records with their sections. The known sections between them are listed, too."""
+        """Yield the records with their sections. A chunk also lists the known sections that were skipped."""
         for block in self._cutter.blocks():
             self._read_block(block)
             # If many blocks have few new records, they are yielded as one chunk, because mapping a chunk has some overhead.
@@ -179,7 +179,7 @@ class SectionReader:
                 index += 1
                 continue
             end = index + 1
-            if self._left:  # add at least as many bytes as are left: if the record continues, all are read again
+            if self._left:  # a record that continues is read again, so add at least as many bytes as before
                 while end < count and block.ends[end - 1] - block.start(index) < len(self._left):
                     end += 1
             elif index >= one_by_one:
@@ -188,7 +188,7 @@ class SectionReader:
             if not self._left and self._read_by_columns(block, index, end):
                 index = end
             elif end - index > 1 and not self._left:
-                one_by_one = end  # most of these sections may still be read by columns
+                one_by_one = end  # read these sections one by one, because most may still be read by columns
             elif self._read_tolerant(block, index, end):
                 index = end
             else:
@@ -202,7 +202,7 @@ class SectionReader:
         self._known_bytes += size
 
     def _read_by_columns(self, block: _Block, index: int, end: int) -> bool:
-        """Read some sections at once; return False if that is not possible."""
+        """Read the sections from ``index`` to before ``end`` by columns; return False if that is not possible."""
         lines = [count_lines(block.data, block.start(one), block.ends[one]) for one in range(index, end)]
         data = block.data[block.start(index) : block.ends[end - 1]]
         chunk = self._reader.read_by_columns(data, self._location, lines=sum(lines))
@@ -214,7 +214,7 @@ class SectionReader:
         return True
 
     def _read_tolerant(self, block: _Block, index: int, end: int) -> bool:
-        """Read some sections record by record. If a too large record is found, put back the bytes after it and return False."""
+        """Read the sections record by record. If a record is too large, put back the bytes after it and return False."""
         final = block.final and end == len(block.ends)
         buffer = self._left + block.data[block.start(index) : block.ends[end - 1]]
         chunk = self._reader.read_tolerant(buffer, self._location, final=final)
@@ -237,7 +237,7 @@ class SectionReader:
         self._sections += sections or [Section(digest=b"", records=chunk.records.height)]
 
     def _take(self) -> RecordChunk:
-        """Return what was read since the last call as one chunk."""
+        """Return the records and the sections since the last call as one chunk."""
         chunks, sections = self._chunks, tuple(self._sections)
         self._chunks, self._sections, self._parsed_bytes, self._known_bytes = [], [], 0, 0
         if not chunks:

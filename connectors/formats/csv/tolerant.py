@@ -92,7 +92,7 @@ def _clean_record(dialect: Dialect) -> re.Pattern[bytes]:
 
 
 def count_extra_lines(record: bytes) -> int:
-    """Return how many lines a record spans beyond its first."""
+    """Return the number of lines of a record after its first line."""
     return max(0, len(record.splitlines()) - 1)
 
 

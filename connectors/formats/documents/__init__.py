@@ -1,4 +1,4 @@
-"""YAML, TOML and INI: small documents; each is one record."""
+"""YAML, TOML and INI: formats of small documents. Each document is one record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of INI files: one pass over the lines, as configparser reads them, except for colons in names."""
+"""The parser of INI files: one pass over the lines by the rules of configparser, except for colons in names."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _COLON = re.compile(":")
 def parse_ini(text: str) -> DocumentValue:
     """Parse an INI file: return the names before the first section, and a mapping for each section.
 
-    A name ends at an equals sign, or at a colon before white space. In a line without an equals sign, it ends at any colon. A
-    line that is indented more than the name above it continues its value. A name without a sign has no value. Nothing is
-    interpolated.
+    A name ends at an equals sign, or at a colon before white space. In a line without an equals sign, it ends at the first
+    colon. A line that is indented more than the name above it continues the value of this name. A name without a sign has
+    no value. Values are not interpolated.
 
     Raises:
         DocumentInvalid: the text is no INI file, or a name occurs twice.

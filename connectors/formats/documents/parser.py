@@ -1,7 +1,7 @@
 """The parsers of YAML and TOML, and the flat record of a document. The parser of INI is in `connectors.formats.documents.ini`.
 
-No value is interpreted: 0.10 stays 0.10, and no stays no. The time of both libraries is quadratic in the depth of the document,
-so the depth is checked before they run.
+Values are not converted: ``0.10`` stays ``0.10``, and ``no`` stays ``no``. Both libraries need time that is quadratic in
+the depth of the document, so the depth is checked before they run.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ingestd.sdk import SourceBroken
 DocumentValue: TypeAlias = "str | Sequence[DocumentValue] | Mapping[str, DocumentValue] | None"
 
 MOST_FIELDS = 100_000
-"""The limit for the fields of a document, because aliases of aliases can make a small text endless."""
+"""The limit for the fields of a document. Nested aliases can expand a small text to billions of values."""
 
 MOST_DEPTH = 100
-"""The limit for brackets that are open in one line of YAML, and for the parts of a name of TOML."""
+"""The limit for brackets that are open in one line of YAML, and for the parts of a dotted name of TOML."""
 
 _NULL = "tag:yaml.org,2002:null"
 _BRACKETS = re.compile(r"[\[\]{}\n]")
@@ -40,13 +40,13 @@ _FINE_TIMES = re.compile(
     rf"(?P<time>{_FINE_TIME})",
     re.DOTALL,
 )
-"""Strings and comments of a valid TOML text, and times with more digits than `datetime` has."""
+"""Matches strings and comments of a valid TOML text, and (group ``time``) times with more digits than `datetime` has."""
 
 Parser: TypeAlias = Callable[[str], DocumentValue]
 
 
 class DocumentInvalid(ValueError):
-    """The text is not of its format. The message is the end of a sentence, with the line."""
+    """The text is not valid in its format. The text of the exception is the end of a sentence, with the line."""
 
 
 def parse_yaml(text: str) -> DocumentValue:
@@ -57,7 +57,7 @@ def parse_yaml(text: str) -> DocumentValue:
     """
     _check_brackets(text)
     yaml = YAML(typ="safe", pure=True)
-    yaml.composer.warn_double_anchors = False  # YAML permits to define an anchor again
+    yaml.composer.warn_double_anchors = False  # YAML permits a second definition of an anchor
     try:
         root = yaml.compose(text)
         return _NodeConverter().value(root) if root is not None else {}
@@ -85,7 +85,7 @@ def _check_brackets(text: str) -> None:
 
 
 class _NodeConverter:
-    """Converts nodes to values, and counts them, because aliases can make a small text endless."""
+    """Converts nodes to values. Limits the number of values, because aliases can expand a small text."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -141,7 +141,7 @@ def parse_toml(text: str) -> DocumentValue:
 
 
 def _check_times(text: str) -> None:
-    """Check that the parser of valid TOML did not cut off a time. It ignores all digits after the sixth of a second."""
+    """Check that no time lost digits: `tomllib` ignores all digits after the sixth digit of a fraction."""
     if re.search(_FINE_TIME, text) is None:
         return
     for found in _FINE_TIMES.finditer(text):

@@ -11,7 +11,7 @@ _RANGE = re.compile(r"(?P<left>[A-Z]{1,3})(?P<top>[1-9]\d{0,6})?:(?P<right>[A-Z]
 class Area(NamedTuple):
     """A range of rows and columns, numbered from 0, ends included.
 
-    ``bottom``, ``right`` None: the last row or column of the sheet.
+    If ``bottom`` or ``right`` is None, the range ends with the last row or column of the sheet.
     """
 
     top: int = 0
@@ -49,7 +49,7 @@ def parse_reference(reference: str) -> tuple[int, int]:
 
 
 def column_number(letters: str) -> int:
-    """Return the number, from 0, of a column in letters."""
+    """Return the number, from 0, of a column that is named by letters."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter) - ord("A") + 1
@@ -57,7 +57,7 @@ def column_number(letters: str) -> int:
 
 
 def column_letters(number: int) -> str:
-    """Return the letters of a column, numbered from 0."""
+    """Return the letters of the column with this number, from 0."""
     letters = ""
     number += 1
     while number:

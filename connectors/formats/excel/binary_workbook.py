@@ -71,7 +71,7 @@ def _records(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    """Return a text that is stored after its length, and its end."""
+    """Return a text that is stored after its length, and the offset of its end."""
     (length,) = struct.unpack_from("<I", data, at)
     end = at + 4 + 2 * length
     return data[at + 4 : end].decode("utf-16-le"), end

@@ -48,7 +48,7 @@ class WorkbookDamaged(Exception):
 
 
 class CellDetails(msgspec.Struct, frozen=True):
-    """The details of cells. ``problems``: why a cell has no value, such as its error. ``texts``: what calamine reads partly."""
+    """Details of cells. ``problems``: why a cell has no value, such as an error. ``texts``: texts that calamine shortens."""
 
     problems: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
     texts: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
@@ -64,8 +64,8 @@ class DateFormat(msgspec.Struct, frozen=True):
 def date_text(serial: float, shown: DateFormat, *, since_1904: bool) -> str | None:
     """Return the text of a date that calamine shortens; None for other dates.
 
-    calamine shortens midnight if the cell's format shows a time, and dates before the first day. In workbooks that count from
-    1900, a number from 0 to 1 is a time in any format, because there is no day 0.
+    calamine shortens midnight if the cell's format shows a time, and dates before the first day of the calendar. In
+    workbooks that count from 1900, a number from 0 to 1 is a time in any format, because there is no day 0.
     """
     if not shown.has_date:
         return None

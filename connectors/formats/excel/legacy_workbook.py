@@ -1,4 +1,4 @@
-"""Cell details of xls (BIFF), by xlrd."""
+"""Cell details of xls (BIFF), read by xlrd."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class OpcPackage:
         return self._archive.open(name)  # type: ignore[return-value]  # it is a readable binary file
 
     def relations(self, part: str) -> Mapping[str, tuple[str, str]]:
-        """Return the relations of a part (empty: of the package) by id: last word of the type, and target."""
+        """Return the relations of a part (empty: of the package) by id: the last part of the type's URI, and the target."""
         folder, name = dirname(part), part.rpartition("/")[2]
         listing = join(folder, "_rels", f"{name}.rels")
         if listing not in self:
@@ -126,7 +126,7 @@ def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
 
 
 def _is_worth_parsing(package: OpcPackage, part: str, formats: Mapping[str, DateFormat], *, since_1904: bool) -> bool:
-    """Return whether a sheet has errors, formulas, or dates that calamine shortens. Most sheets have none."""
+    """Return True if a sheet may have errors, formulas, or dates that calamine shortens. Most sheets have none."""
     marks = [rb"""\bt=["']e["']""", rb"<(?:\w+:)?f[\s/>]"]
     if with_time := [number for number, shown in formats.items() if shown.has_time or since_1904]:
         marks.append(rb"""\bs=["'](?:%s)["']""" % b"|".join(number.encode() for number in with_time))
@@ -165,7 +165,7 @@ def _collect_cells(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_
 
 
 def _problem(cell: Element) -> str:
-    """Return why the cell has no value; empty if it has a value or is an empty cell."""
+    """Return why the cell has no value; empty if the cell has a value, or is empty."""
     kind = cell.get("t", "n")
     value = _value(cell)
     if kind == "e":

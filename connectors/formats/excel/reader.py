@@ -58,8 +58,8 @@ class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
 def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: SheetLayout) -> Iterator[RecordChunk]:
     """Yield the records of a sheet, at least one chunk. A position is the row's number in the spreadsheet.
 
-    Rows without any text are no records. An empty cell is the empty text, as in CSV. An error cell and a formula without a saved
-    value reject their record, or count as absent.
+    Rows without any text are no records. An empty cell is the empty text, as in CSV. A record with an error cell, or with a
+    formula without a saved value, is rejected. If ``layout.errors`` is "missing", the cell counts as absent.
 
     Raises:
         SourceBroken: the file is no workbook, has no such sheet, or its header can't name columns.
@@ -98,7 +98,7 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: 
 
 
 def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _SheetTop:
-    """Read the rows up to the first record."""
+    """Read the rows above the first record: the preamble, the header and the units."""
     if layout.columns:
         return _SheetTop(names=layout.columns, row=0, facts={})
     above: list[list[str]] = []
@@ -114,7 +114,7 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
     spread = [_spread_merged(number, texts, merged, layout.area.left) for number, texts in head]
     joined = joined_names(spread)
     while joined and not joined[-1]:
-        joined.pop()  # columns after the last name may have only formats
+        joined.pop()  # cells after the last name may have a format but no text
     if not any(joined):
         raise SourceBroken(f"{name}: the header row {first[0]} (header_row) is blank.")
     names = named_columns(joined, name, layout.naming)
@@ -128,7 +128,7 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
 
 
 def _spread_merged(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], left: int) -> list[str]:
-    """Return a header row with the text of a merged cell in each column of the cell's first row."""
+    """Return a header row. If a merged cell begins in this row, each of the cell's columns gets its text."""
     spread = [text.strip() for text in texts]
     for (top, first), (_, last) in merged:
         if top == number - 1 and 0 <= first - left < len(spread):

@@ -1,4 +1,4 @@
-"""The repair of xlsx files that calamine refuses: module sheets without a part, and error values of newer programs."""
+"""Repairs xlsx files that calamine refuses because of module sheets without a part, or error values of newer programs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NOT_NEEDED = re.compile(r"xl/(?:media|drawings|charts|embeddings|theme|printers
 def repair_xlsx(whole: io.BytesIO) -> io.BytesIO | None:
     """Return a copy of the workbook that calamine reads; None if there is nothing to repair.
 
-    Module sheets, which have no part in the file, are left out. An error such as ``#GETTING_DATA`` becomes ``#N/A``. The real
-    error is found later, because the details of the cells are read from the original.
+    Module sheets, which have no part in the file, are left out. An error such as ``#GETTING_DATA`` becomes ``#N/A``. The
+    details of the cells still have the real error, because they are read from the original file.
     """
     copy, is_changed = io.BytesIO(), False
     with zipfile.ZipFile(whole) as archive, zipfile.ZipFile(copy, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:

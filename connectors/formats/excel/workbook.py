@@ -1,4 +1,4 @@
-"""Workbooks: their kind by the first bytes, and the choice of a sheet."""
+"""Workbooks: detection of their kind from their content, and the choice of a sheet."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_workbook(file: BinaryIO, name: str) -> io.BytesIO:
 
 
 def detect_kind(whole: io.BytesIO, name: str) -> Kind:
-    """Return the kind of a workbook by its content: a name may be wrong, and an xls may hold a zip file.
+    """Return the kind of a workbook by its content, because a file named .xls may be a zip file (xlsx).
 
     Raises:
         SourceBroken: the file is no workbook, needs a password, or exceeds the limit after it is unpacked.

@@ -24,12 +24,12 @@ from ingestd.sdk import SourceBroken, first_names
 OBJECTS = 100_000
 _DEPTH = 100
 _MATLAB = ("#refs#", "#subsystem#")
-"""Groups in which MATLAB keeps the content of cells; only references lead to them."""
+"""Groups in which MATLAB stores the content of cell arrays. Only references lead to this content."""
 _CACHE_BYTES = 64 * 2**20
-"""The library unpacks a compressed block again for each piece if the block is larger than this."""
+"""The size of the library's cache. A larger compressed block is unpacked again for each piece."""
 _REFERENCES_BYTES = 64
 _INTERNAL = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "H5PATH"}
-"""Attributes of the library itself, and of MATLAB's old paths."""
+"""Attributes that the HDF5 library itself writes, and the attribute `H5PATH` of MATLAB."""
 _PROPERTY_ITEMS = 1_000
 _SHOWN = 10
 
@@ -82,7 +82,7 @@ class Hdf5Recording(Recording):
         )
 
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
-        """See `Recording.pieces`. Samples of several dimensions are in the order of the file: the last index changes first."""
+        """See `Recording.pieces`. Samples of several dimensions are in file order: the last index changes fastest."""
         for index in wanted:
             source = self._sources[index]
             dataset = source.dataset
@@ -156,7 +156,7 @@ def _is_matlab_text(dataset: Any) -> bool:
 
 
 def _properties(found: h5py.Group | h5py.Dataset) -> dict[str, str]:
-    """Return the attributes as text; attributes of the library itself, references and very long attributes are left out."""
+    """Return the attributes as text, without `_INTERNAL`, references, compound values and very long attributes."""
     properties: dict[str, str] = {}
     for name in found.attrs:
         if name in _INTERNAL:
@@ -182,7 +182,7 @@ def _text(value: Any) -> str:
 
 
 def _is_selected(path: str, select: str) -> bool:
-    """Return whether ``select`` may match the object at a path, or an object in it."""
+    """Return whether ``select`` may match the object at a path, or an object below this path."""
     return fnmatch.fnmatchcase(path, select) or select.startswith(f"{path}/") or fnmatch.fnmatchcase(f"{path}/", select)
 
 
@@ -199,7 +199,7 @@ class _Hdf5Tree:
         self._count = 0
 
     def walk(self) -> Iterator[tuple[str, h5py.Group | h5py.Dataset]]:
-        """Yield path and object, groups before their content, members in the order of their names.
+        """Yield paths and objects. A group comes before its content, and members are in the order of their names.
 
         Raises:
             SourceBroken: a selected link leads to another file, or there are too many objects.
@@ -229,7 +229,7 @@ class _Hdf5Tree:
     ) -> h5py.Group | h5py.Dataset | h5py.Datatype | None:
         """Return the object of a member; None if the member leads to nothing or is not selected.
 
-        Soft links are not resolved by the library, because it would follow a link to another file.
+        This method resolves soft links, because the library would also follow a link to another file.
         """
         if depth > _DEPTH:
             return None

@@ -28,10 +28,10 @@ def read_nested(
 ) -> Iterator[RecordChunk]:
     """Yield the objects in members called ``member`` as records, at least one chunk. See `connectors.formats.nested`.
 
-    With ``item_id``, an outer object that has this field is a record, too: the top of a tree. This object must be the document,
-    an item of the document's array, or have such a member. ``member`` is ``*`` for all objects with the field ``item_id``.
-    Positions are the numbers of records from 1, in the order in which they begin. The whole document is held in memory; if it
-    is an array, one item at a time.
+    With ``item_id``, an outer object that has this field is a record, too: the top of a tree. This object must be the
+    document or an item of the document's array, or have a member called ``member``. ``member`` is ``*`` for all objects
+    with the field ``item_id``. Positions are the numbers of records from 1, in the order in which they begin. Memory holds
+    the whole document or, if it is an array, one item at a time.
 
     Raises:
         SourceBroken: a document that is not empty has no such member, or is truncated; see also `nested_records`.

@@ -1,7 +1,7 @@
 """The JSON reader: the items of an array are the records. The document may have any size.
 
-Well-formed items are split by a decoder, a block at a time. If that fails, only quotes and brackets are counted, so a malformed
-item does not affect the other items. The path to the array is followed token by token.
+A decoder splits well-formed items, one block at a time. If the decoder fails, items are found by their quotes and brackets,
+so a malformed item does not affect the other items. The path to the array is followed token by token.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _COMMA = re.compile(rb"[ \t\r\n]*,")
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 _CUTS = 8
-"""How many possible cuts between two items are tried in a block."""
+"""The maximum number of cuts that `Items._decode_many` tries in a block."""
 _ONE_BY_ONE = 100
-"""The number of items that are found one by one before the decoder is tried again."""
+"""After the decoder fails, this number of items is found one by one before the decoder is tried again."""
 _SPACE = b" \t\r\n"
 
 
@@ -42,8 +42,8 @@ def read_json(
 ) -> Iterator[RecordChunk]:
     """Yield the records of a JSON document, at least one chunk.
 
-    ``path``: the members that lead to the array of records; empty: the document is that array, or one record.
-    Positions are the items' numbers from 1. Values are as in NDJSON: each number keeps its characters.
+    ``path``: the members that lead to the array of records (empty: the document is the array, or one record).
+    A position is the number of an item, from 1. Values are as in NDJSON: each number keeps its characters.
 
     Raises:
         SourceBroken: there is no such array, or the document is truncated (raised after its complete items).
@@ -64,7 +64,7 @@ def read_json(
 
 
 class Items:
-    """The items of one array. ``path``: the members that lead to the array; empty: the document is the array."""
+    """The items of one array. ``path``: the members that lead to the array (empty: the document is the array)."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Items:
         """Yield each item's JSON text. Without a path, a document that is an object is the only item.
 
         Raises:
-            SourceBroken: there is no such array or a second one, the document is truncated, text follows the document, or an
+            SourceBroken: there is no such array or a second array, the document is truncated, text follows the document, or an
                 item is above the size limit.
         """
         self._skip_space()
@@ -145,7 +145,7 @@ class Items:
             self._skip_value()
 
     def _require_end(self) -> None:
-        """Read from the end of the array to the end of the document, in which the path must not occur again."""
+        """Read from the end of the array to the end of the document; raise `SourceBroken` if the path occurs again."""
         for depth in reversed(range(len(self._path))):
             while (token := self._token()) != b"}":
                 if token == b",":
@@ -187,10 +187,10 @@ class Items:
     # ------------------------------------------------------------------------------------------------ the items
 
     def _decode_many(self) -> list[bytes]:
-        """Return the items that the decoder finds in the buffer at once; empty if the decoder fails.
+        """Return the items that one call of the decoder finds in the buffer; empty if the decoder fails.
 
-        The buffer is cut between a closing brace and a comma, and the part before the cut is put in brackets. The result is
-        valid JSON only if the cut is between two items, because the part can be read in one way only.
+        The buffer is cut between a closing brace and a comma, and the part before the cut is put in square brackets. The
+        result is valid JSON only if the cut is between two items, because a JSON text can be read in one way only.
         """
         end = len(self._buffer)
         for _ in range(_CUTS):
@@ -209,7 +209,7 @@ class Items:
         return []
 
     def _next_item(self) -> bytes | None:
-        """Return the next item's text by counting brackets, without a check of the content; None after the last item."""
+        """Return the next item's text; None after the last item. Brackets are counted, and the content is not checked."""
         start, depth, at = self._at, 0, self._at
         while True:
             found = _MARK.search(self._buffer, at)
@@ -254,7 +254,7 @@ class Items:
         return self._buffer[self._at : self._at + 1]
 
     def _read_more(self) -> bool:
-        """Remove the processed part of the buffer, and read more into it. Return True if there was more."""
+        """Remove the processed part of the buffer, and append the next block. Return False at the end of the file."""
         rest = self._buffer[self._at :]
         if len(rest) > self._record_bytes:
             raise SourceBroken(
@@ -268,7 +268,7 @@ class Items:
         return bool(data)
 
     def _require_more(self) -> None:
-        """Read more into the buffer.
+        """Append the next block to the buffer.
 
         Raises:
             SourceBroken: the file has already ended.

@@ -61,9 +61,9 @@ class Recording(ABC):
 
     @abstractmethod
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
-        """Yield the index of a channel and some of its samples, each channel in order, until all ``wanted`` are complete.
+        """Yield all samples of the channels ``wanted`` in pieces: the index of a channel, and its next samples.
 
-        A piece has about `PIECE_BYTES` and one dimension.
+        A piece has about `PIECE_BYTES` and one dimension. Pieces of different channels may alternate.
         """
 
     def stream(self, index: int) -> Iterator[Samples]:

@@ -31,10 +31,10 @@ def read_recording(
 ) -> Iterator[RecordChunk]:
     """Yield the records of a recording, at least one chunk.
 
-    channels: fields ``group``, ``channel``, each statistic, and ``property.NAME`` of the channel or, if it has no property of
-    that name, of its group or of the file. samples: ``group``, ``sample`` (its number from 1), and a field for each channel of
-    the group. properties: ``group``, ``channel``, ``name``, ``value``; the first two are empty for properties of the file.
-    Positions: the path of a channel, for a sample ``GROUP:NUMBER``, for a property ``PATH@NAME``.
+    Fields of channels: ``group``, ``channel``, each statistic, and ``property.NAME`` of the channel or, if it has no
+    property of that name, of its group or of the file. Fields of samples: ``group``, ``sample`` (its number from 1), and a
+    field for each channel of the group. Fields of properties: ``group``, ``channel``, ``name``, ``value``; the first two
+    are empty for the file. Positions: the path of a channel, ``GROUP:NUMBER`` of a sample, and ``PATH@NAME`` of a property.
     """
     wanted = [index for index, channel in enumerate(recording.channels) if fnmatch.fnmatchcase(channel.path, select)]
     unmatched = "" if wanted or not recording.channels else f"No channel matches select '{select}'."

@@ -117,7 +117,7 @@ def _virtual_pieces(channel: Any, length: int) -> Iterator[Samples]:
 
 
 def _decoded(samples: Samples, channel: Any) -> Samples:
-    """Return the samples; text becomes an array of objects. The result of a conversion is UTF-8."""
+    """Return the samples. Text becomes an array of objects. Text from a conversion is in UTF-8."""
     if samples.dtype.kind != "S":
         return samples
     encoding = "utf-8" if channel.conversion else _ENCODINGS.get(channel.data_type, "utf-8")

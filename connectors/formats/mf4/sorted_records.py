@@ -1,6 +1,6 @@
 """The scratch file of asammdf. It holds the sorted records of a file that mixes records of several groups.
 
-The file is in memory up to a limit. Records above the limit are not stored: they are sorted again when they are read.
+The scratch file is in memory, up to a limit. Records above the limit are not stored, but sorted again when they are read.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ingestd.sdk import SourceBroken
 
 @dataclass(frozen=True, slots=True)
 class _Mixed:
-    """A range of mixed records of the file. ``rest``: the first bytes of a record that begins in the previous range."""
+    """A range of the file with mixed records. ``rest``: the first bytes of a record that begins in the previous range."""
 
     position: int
     size: int
     rest: bytes
     arguments: tuple[Any, ...]
-    """The arguments of the library's sorting function after the bytes and the lists by group."""
+    """The further arguments of the library's sorting function, after the bytes and the lists of records by group."""
     groups: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupPiece:
-    """The records of one group from a range, compressed.
+    """The compressed records of one group from a range.
 
-    ``start`` and ``size``: their range in the scratch file, as the library knows it.
+    ``start`` and ``size``: the range of the scratch file from which the library reads them.
     """
 
     start: int
@@ -73,7 +73,7 @@ class SortedRecords:
         self._mixed: _Mixed | None = None
         self._groups: Iterator[int] = iter(())
         self._sorted_of: tuple[_Mixed, dict[int, bytes]] | None = None
-        """The range that was sorted last, because several groups are read from it."""
+        """The range that was sorted last, and its records by group. Several groups may be read from one range."""
 
     def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
         """Go to a position, or to the end."""
@@ -126,7 +126,7 @@ class SortedRecords:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Record what the library sorts. The library sorts when it opens a file."""
+        """While the context is open, record which ranges the library sorts. The library sorts when it opens a file."""
         sort_block, sort = mdf_v4.sort_data_block, mdf_v4.MDF4._sort  # noqa: SLF001 - there is no other way in
 
         def sort_noted(data: bytes, records: dict[int, list[bytes]], *arguments: Any) -> bytes:

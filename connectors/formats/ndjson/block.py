@@ -1,4 +1,4 @@
-"""Blocks of JSON texts; each text is a record. A block is read by columns if all its records are flat, else one by one."""
+"""Blocks of JSON texts. Each text is a record. A block of flat records is read by columns, other blocks record by record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ingestd.sdk import Reject
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
 CELLS = 4_000_000
-"""The limit of records times names in a frame: objects without common names would otherwise need quadratic memory."""
+"""The limit for records times names in a frame. Without the limit, objects without common names need quadratic memory."""
 
 _BLANK = b" \t\r\n"
 
@@ -39,8 +39,8 @@ def read_texts(
 ) -> Iterator[RecordChunk]:
     """Yield the records of JSON texts; the first text comes after ``location``.
 
-    If the names of records differ a lot, several chunks are yielded. ``unit``: the name of a text in a reason. ``between``: the
-    number of bytes between two texts. ``size``: the number of bytes of all texts; None: ``between`` also follows the last text.
+    If the names of records differ a lot, several chunks are yielded. ``unit``: the name of a text in a reason. ``between``:
+    the number of bytes between two texts. ``size``: the number of bytes of texts and gaps (None: a gap follows each text).
     """
     whole = sum(map(len, texts)) + between * len(texts) if size is None else size
     try:

@@ -1,9 +1,9 @@
 """The exact path of NDJSON: one line as a flat record of exact text. The fast path must give the same result.
 
-Every decoder keeps the last of repeated names without an error, so repeated names are searched separately. The colon after a
-name follows a quote or white space. So a text has at least as many such pairs of characters as members. A text with as many
-pairs as decoded members repeats no name. Pairs are counted in a whole block, which takes less time than decoding. Only a text
-with more pairs is parsed again, for example if a value starts with a colon.
+If an object repeats a name, every decoder keeps only the last value, without an error. So repeated names are searched
+separately. The colon after a name follows a quote or white space. So a text has at least one such pair of characters for
+each member. If a text has as many pairs as decoded members, it repeats no name. Pairs are counted in a whole block, which
+takes less time than decoding. Only a text with more pairs is parsed again, for example if a value starts with a colon.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def find_unsure(texts: Sequence[bytes], members: Sequence[int]) -> list[bytes]:
     """Return the texts that may repeat a name. ``members``: the number of decoded members of each, at every depth."""
     if _most_members(b"".join(texts)) == sum(
         members
-    ):  # no text has fewer pairs than members, so each text has exactly as many
+    ):  # no text has fewer pairs than members, so each text has as many pairs as members
         return []
     return [text for text, count in zip(texts, members, strict=True) if _most_members(text) != count]
 

@@ -1,9 +1,9 @@
-"""The fast path of NDJSON: columns instead of fields, for blocks of flat objects.
+"""The fast path of NDJSON: reads a block of flat objects as columns, not field by field.
 
 Values keep the characters of the source. The decoder's hook returns a float as its characters. An integer prints as it was
 written, because JSON allows no leading zeros and no plus sign. ``-0`` is the exception. A structure made for the names of the
-first line decodes twice as fast as a dictionary. If a line has another name, dictionaries are used for the block. A block with
-a line that repeats a name is not read here.
+first line decodes twice as fast as a dictionary. If a line has another name, dictionaries are used for the block. This
+module reads no block with a line that repeats a name.
 """
 
 from __future__ import annotations

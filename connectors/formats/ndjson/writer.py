@@ -11,9 +11,9 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,14})?")
 
 
 def encode_line(record: Mapping[str, str | None]) -> str:
-    """Return one line with its end.
+    """Return the line of a record, with its line end.
 
-    A text that looks like a number or boolean is written as a number or boolean; both forms read back equal.
+    A text that looks like a number or boolean is written as a number or boolean. Both forms are read back as the same text.
     """
     return "{" + ", ".join(f"{_text(name)}: {_value(value)}" for name, value in record.items()) + "}\n"
 

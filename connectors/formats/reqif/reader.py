@@ -32,7 +32,7 @@ _DEFINITION = "ATTRIBUTE-DEFINITION-"
 _VALUE = "ATTRIBUTE-VALUE-"
 _ENDS = {"SOURCE": "source", "TARGET": "target"}
 DEFERRED_BYTES = 256 * 2**20
-"""The limit for elements that are stored until their names are defined."""
+"""The limit for the bytes of elements that are stored until their names are defined."""
 
 
 def read_reqif(
@@ -44,13 +44,13 @@ def read_reqif(
     record_bytes: int = RECORD_BYTES,
     deferred_bytes: int = DEFERRED_BYTES,
 ) -> Iterator[RecordChunk]:
-    """Yield the elements called ``element`` as records, at least one chunk. Positions are the numbers of records from 1.
+    """Yield the elements called ``element`` as records, at least one chunk. A position is the number of a record, from 1.
 
-    Fields: ``@IDENTIFIER``, ``@LONG-NAME``, ``@LAST-CHANGE`` and ``@DESC`` as far as present, ``@type``, a field for each
-    attribute by the name of its definition, and for a relation ``source`` and ``target``, the identifiers of two requirements.
-    Formatted text becomes plain text. Several values of an enumeration are a sorted JSON list.
+    Fields: ``@IDENTIFIER``, ``@LONG-NAME``, ``@LAST-CHANGE`` and ``@DESC`` if present, ``@type``, and each attribute under
+    the name of its definition. A relation also has ``source`` and ``target``, the identifiers of two requirements.
+    Formatted text becomes plain text. Several values of an enumeration become a sorted JSON list.
 
-    If definitions are missing, or come after their use, the elements are stored in a temporary file and read at the end.
+    If definitions are missing or come after their use, the elements are stored in a temporary file and read at the end.
 
     Raises:
         SourceBroken: the file is no well-formed XML, declares entities, is no ReqIF, or has more than ``deferred_bytes`` of
@@ -109,7 +109,7 @@ def _stored(file: BinaryIO) -> Iterator[Element]:
 
 
 def _with_notice(chunks: Iterator[RecordChunk], missing: Collection[str]) -> Iterator[RecordChunk]:
-    """Yield the chunks; the facts of each chunk list the kinds of names that were not defined up to its end."""
+    """Yield the chunks. The notice of each chunk lists the kinds of undefined names that were found so far."""
     for chunk in chunks:
         facts: Mapping[str, str] = {}
         if missing:
@@ -121,19 +121,19 @@ def _with_notice(chunks: Iterator[RecordChunk], missing: Collection[str]) -> Ite
 
 def _is_kept(above: Sequence[Element], element: Element) -> bool:
     """Return whether an element that ended is a part of a requirement or a relation."""
-    del element  # a whole requirement is not needed any more
+    del element  # a requirement that ended is already a record
     return any(local_name(one.tag) in _RECORDS for one in above)
 
 
 class _NotDefined(Exception):
-    """No name of a kind was defined so far."""
+    """An element uses a kind of names (types, attributes, values), and no name of this kind was defined so far."""
 
 
 class _DefinitionNames:
     """The names of types, attributes and values, by the identifiers of their definitions.
 
-    ``are_final``: all definitions were read, so an identifier without a definition is its own name. ``missing``: the kinds of
-    names without a definition.
+    ``are_final``: all definitions were read, so an identifier without a definition is used as the name. ``missing``: the
+    kinds of names without a definition.
     """
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ class _DefinitionNames:
             self._name_attributes()
 
     def _name_attributes(self) -> None:
-        """Name the attributes of one type. Of equal names, the second in the order of identifiers gets a number."""
+        """Name the attributes of one type. Equal names, except the first, get a number in the order of identifiers."""
         by_identifier = sorted(self._of_type)
         names = numbered_names([name for _, name in by_identifier])
         self._attributes |= {identifier: name for (identifier, _), name in zip(by_identifier, names, strict=True)}

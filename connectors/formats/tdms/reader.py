@@ -1,7 +1,7 @@
 """The reader of TDMS files: npTDMS reads the structure, and samples are read in pieces.
 
-npTDMS reads a chunk of a segment as a whole, and a chunk can be the whole file. So this module reads samples of a fixed size
-itself, at the offsets that npTDMS found. npTDMS reads text, instants and raw DAQmx data.
+npTDMS reads a chunk of a segment as a whole, and a chunk can be the whole file. So this module itself reads samples
+of a fixed size, at the offsets that npTDMS found. npTDMS reads text, instants and raw DAQmx data.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _SampleBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TdmsRecording(Recording):
-    """The groups and channels of a TDMS file. A segment that was cut is read up to its last complete sample."""
+    """The groups and channels of a TDMS file. A truncated segment is read up to its last complete sample."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         if file.read(len(_TAG)) != _TAG:

@@ -1,7 +1,7 @@
 """The encoding of a text file: as configured, by its byte order mark, else detected from its bytes.
 
 A wrong guess changes values silently. So a file that is UTF-8 except for some rows counts as UTF-8, and those rows are
-rejected. Only if no line is UTF-8, an older encoding is assumed and reported as a guess.
+rejected. Only if (almost) no line with bytes beyond ASCII is UTF-8, an older encoding is assumed and reported as a guess.
 """
 
 from __future__ import annotations

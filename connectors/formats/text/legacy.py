@@ -38,7 +38,7 @@ _COMMON = {
 }
 """The first bytes of everyday characters, which are close together in these encodings."""
 _STRICTER = {"cp949": "euc_kr"}
-"""The older encoding that an encoding includes. The older encoding is reported if the text fits it."""
+"""By encoding: the older encoding that it includes. The older encoding is used if it can decode the text."""
 _CREDIBLE = 0.5
 
 # Two bytes beyond ASCII, or one such byte and a byte that may follow it in Shift-JIS and big5.

@@ -17,13 +17,13 @@ def decode_line(line: bytes) -> str:
 
 
 def shown_text(text: str | bytes) -> str:
-    r"""Return the beginning of a rejected text. Bytes that are not UTF-8 become ``\xff``."""
+    r"""Return the beginning of a rejected text. Bytes that are not UTF-8 become escapes such as ``\xff``."""
     shown = text[:SHOWN]
     return escape_stray_bytes(shown if isinstance(shown, str) else shown.decode("utf-8", "surrogateescape"))
 
 
 def line_fault(line: str, subject: str, encoding: str) -> str:
-    """Return why a line can't be read, as a sentence that begins with ``subject``; empty if it can."""
+    """Return why a line can't be read, as a sentence that begins with ``subject``; empty if it can be read."""
     if "\0" in line:
         return f"{subject} holds a NUL byte, which is not allowed in text."
     if not line.isascii() and any("\udc00" <= letter <= "\udfff" for letter in line):

@@ -43,7 +43,7 @@ class TextFile:
         return facts
 
     def read(self, size: int) -> bytes:
-        """Read up to ``size`` bytes of the file; return nothing at the end. The result as UTF-8 may be longer."""
+        """Read up to ``size`` bytes of the file, and return them as UTF-8, which may be longer; no bytes at the end."""
         text = self._read(size)
         self._last = text[-1:] or self._last
         return text
@@ -83,8 +83,8 @@ class TextFile:
 def open_text(file: BinaryIO, encoding: str = DETECT) -> TextFile:
     """Open ``file``, at its start, as UTF-8.
 
-    A byte order mark decides if it belongs to the family of the configured encoding. The mark of UTF-8 always decides, because
-    text in another encoding does not begin with its bytes.
+    A byte order mark determines the encoding if it belongs to the family of the configured encoding. The mark of UTF-8
+    always determines it, because text in another encoding does not begin with these bytes.
     """
     beginning = b""
     while len(beginning) < SAMPLE_BYTES and (more := file.read(SAMPLE_BYTES - len(beginning))):

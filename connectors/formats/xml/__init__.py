@@ -1,4 +1,4 @@
-"""XML: the elements at one path of a document, or at any depth; each is a record."""
+"""XML: each element at one path of a document, or at any depth, is a record."""
 
 from __future__ import annotations
 

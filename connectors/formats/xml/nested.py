@@ -19,11 +19,11 @@ from ingestd.sdk.formats.record_chunk import RecordChunk
 def read_nested(
     file: BinaryIO, name: str, *, element: str, item_id: str = "", lists: Sequence[str] = ()
 ) -> Iterator[RecordChunk]:
-    """Yield the elements called ``element`` as records, at least one chunk; the root may be one. See `connectors.formats.nested`.
+    """Yield the elements called ``element`` as records, at least one chunk. See `connectors.formats.nested`.
 
-    Positions are the numbers of elements from 1, in the order in which they begin. A record has the fields of `read_xml`,
-    without the fields of the records in it. ``element`` is ``*`` for all elements that have the field ``item_id``; then the
-    whole document is held in memory, else only one outermost record.
+    Positions are the numbers of elements from 1, in the order in which they begin. The root may be a record. A record has
+    the fields of `read_xml`, without the fields of the records in it. ``element`` is ``*`` for all elements with the field
+    ``item_id``. In this case memory holds the whole document, otherwise one outermost record at a time.
 
     Raises:
         SourceBroken: see `read_xml` and `nested_records`; or the root has elements, but no record is found.

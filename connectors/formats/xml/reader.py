@@ -1,6 +1,6 @@
 """The XML reader: elements as records, one at a time.
 
-It rejects entities, which can make a small file endless.
+It rejects entities, which can expand a small file without limit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Found = TypeVar("Found")
 
 
 def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[str] = ()) -> Iterator[RecordChunk]:
-    """Yield the elements at ``path`` as records, at least one chunk. Positions are the numbers of elements from 1.
+    """Yield the elements at ``path`` as records, at least one chunk. A position is the number of an element, from 1.
 
-    ``path``: names of elements below the root, ``*`` for any name; empty: the root's children. Namespaces are ignored.
+    ``path``: names of elements below the root, ``*`` for any name (empty: the root's children). Namespaces are ignored.
     ``lists``: paths from a record to the elements that become lists of objects.
 
     Raises:
         SourceBroken: the file is not well-formed (raised after the records before the fault), declares entities, has a too
-            large element, or has other elements instead of the path.
+            large element, or has elements but none at the path.
     """
     names = frozenset(one.replace("/", ".") for one in lists)
     wanted = tuple(path) or ("*",)
@@ -65,7 +65,7 @@ def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[
 
 
 class _PathEnd:
-    """Finds the deepest element of a document on a path, and the children that it has instead of the path's next element."""
+    """Finds the deepest element on a path. If the path's next element is missing, records the names of the children."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path = path
@@ -74,7 +74,7 @@ class _PathEnd:
         self._names = MemberNames()
 
     def note(self, above: Sequence[Element], element: Element) -> None:
-        """Record an element that ended. ``above``: the elements around it, at most as many as the path has names."""
+        """Record an element that ended. ``above``: its ancestors, at most the number of names in the path."""
         level = len(above)
         if not self._level <= level or self._level == len(self._path) or not _fits(above[1:], self._path):
             return
@@ -115,12 +115,12 @@ def find_elements(
     advice: str = "",
     record_bytes: int = RECORD_BYTES,
 ) -> Iterator[Found]:
-    """Yield what ``found`` returns for elements, in bounded memory.
+    """Yield the results of ``found`` for the elements of a file, in bounded memory.
 
-    ``found`` gets the elements around an element that ended, from the root on, and this element. It returns None if the element
-    is no record. ``check_root`` gets the root when it begins. ``is_kept`` returns True if an element that ended is a part of a
-    needed element; all other elements are emptied. At most ``record_bytes`` are read between two records or, with
-    ``discarded_restarts``, between two elements that are not kept. ``advice``: the end of the error above this limit.
+    ``found`` gets the ancestors of an element that ended, from the root on, and this element. It returns None if the
+    element is no record. ``check_root`` gets the root when it begins. ``is_kept`` returns True if an element that ended is
+    a part of a needed element; all other elements are emptied. At most ``record_bytes`` are read between two records or,
+    with ``discarded_restarts``, between two elements that are not kept. ``advice``: the end of the error above this limit.
 
     Raises:
         SourceBroken: the file is not well-formed (raised after the records before the fault), declares entities, or has a too
@@ -150,7 +150,7 @@ def find_elements(
 def _ended_elements(
     file: _BoundedXml, name: str, check_root: Callable[[Element], None]
 ) -> Iterator[tuple[Element, Sequence[Element]]]:
-    """Yield each element that ended, with the elements around it."""
+    """Yield each element that ended, with its ancestors."""
     open_elements: list[Element] = []
     for event, element in iterparse(file, events=("start", "end")):
         if event == "end":

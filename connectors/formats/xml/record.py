@@ -19,7 +19,7 @@ def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> Fi
 
     Text is exact; if the element has children, the white space around the text is removed. Children with equal names become a
     JSON list of their texts. An element without text or children becomes the empty text. ``lists``: the joined names of
-    children that become a JSON list of objects, also if there is only one.
+    children that become a JSON list of objects, even if there is only one child.
 
     Raises:
         NamesTooLong: the joined names are too long.
