@@ -48,8 +48,8 @@ class Run:
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
     of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
     snapshot. ``hashes``: see `Difference`. ``prepared`` returns the result of a batch that was mapped before; else None.
-    ``clock``: monotonic seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: the
-    reason if all records of the last batch are rejected, because they lack a field. ``sha256``: the hash of the file, if its
+    ``clock``: monotonic seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: why
+    all records of the last batch are rejected (they lack a field); else empty. ``sha256``: the hash of the file, if its
     source states it. ``store_seconds``: the time of writes to the mirror; ``map_seconds``: the remaining time of `take`.
     """
 
@@ -74,7 +74,7 @@ class Run:
         self._mapping = mapping
         self._partition = partition
         self._state = state
-        # Without differences if the partition is not replayable: it can't read entries again that another partition took over.
+        # If a partition is not replayable, it uses no differences: it can't read a record again to take back an entry.
         self._whole = whole or state.snapshot is None or not partition.replayable
         self._guard = guard
         self._groups = groups
@@ -110,7 +110,7 @@ class Run:
         return self._clock() - self._began
 
     def load_sections(self) -> dict[bytes, int]:
-        """Return the number of records, by digest, of the sections that need not be read. Call it before `take`."""
+        """Return the sections that need not be read: by digest, the number of records. Call it before `take`."""
         return self._difference.load_sections()
 
     def take(self, batch: Batch) -> RunSummary | None:
@@ -216,7 +216,7 @@ class Run:
         )
 
     def _apply(self, batch: Batch, new: Batch, hashes: pl.Series, absent: AbsentField | None) -> Mapped:
-        """Map the ``new`` records of a batch, or use the earlier result of the batch. Reject them if a field is absent."""
+        """Map the ``new`` records of a batch, or use its prepared result. If a field is absent, reject all ``new`` records."""
         self.batch_rejection = ""
         if absent is None:
             prepared = self._prepared(batch)

@@ -293,7 +293,7 @@ class _Owners(msgspec.Struct, frozen=True, kw_only=True):
     """The other owners of some entries.
 
     ``theirs``: the entries that other pipelines own and keep; ``pipelines``: the names of these pipelines, by partition.
-    ``removes``: other partitions of this pipeline that remove vanished records. ``unexplained``: partitions that explain no entry.
+    ``removes``: this pipeline's partitions that remove vanished records. ``unexplained``: partitions that explain no entry.
     """
 
     theirs: pl.DataFrame

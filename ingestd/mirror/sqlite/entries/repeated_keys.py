@@ -1,4 +1,4 @@
-"""Keys that a reading names with different values, and the locations of two of these values.
+"""Keys that a reading names with different values. Two values of the first such key are kept with their locations.
 
 All records of one reading are compared with each other: records of one commit in memory, earlier records in the staging table
 or in the entries. The records are also compared with entries of other partitions that the source still has.

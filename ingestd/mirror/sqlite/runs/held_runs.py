@@ -161,5 +161,5 @@ def read_hold(connection: sqlite3.Connection, run: int) -> HeldRun:
 
 
 def held_run(row: tuple[Any, ...]) -> HeldRun:
-    """Return the value of a row of ``held_read`` or ``held_list``."""
+    """Return the held run in a row of ``held_read`` or ``held_list``."""
     return from_row(HeldRun, row, reasons=tuple(json.loads(row[4])))

@@ -353,9 +353,9 @@ class IntakeStore:
             return content_before(connection, run, sha256)
 
     def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
-        """Return at most ``limit`` retried rejections of an incremental partition that is never read again, oldest first.
+        """Return at most ``limit`` retried rejections of records that an incremental partition does not read again.
 
-        All returned rejections belong to one run, and have positions of one type.
+        The oldest are first. All returned rejections belong to one run, and have positions of one type.
         """
         with self._state.writing() as connection:
             retries = self._opener.retries.get(partition, 0)

@@ -1,9 +1,9 @@
 """Rolls runs back: restores the values that entries had before these runs, and holds the partitions.
 
 The first transaction stores which runs are rolled back, and holds partitions. Each further transaction handles a page of keys.
-A handled key has no value of the runs any more, so an interrupted rollback can be continued. After a crash the next start
-continues it; after a full disk, the next rollback or the next decision about a held run. The restored values become pending
-like the values of a run, so retries, read-back and the order of requests are the same.
+A handled key has no value of the runs any more, so an interrupted rollback can be continued. After a crash, the next start
+continues it. After a full disk, the next rollback or the next decision about a held run continues it. The restored values
+become pending and are delivered like the values of a run.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class RollbackWriter:
         return tally
 
     def _hold(self, connection: sqlite3.Connection, last: SelectedRun, by: str) -> None:
-        """Hold a partition with the last of its runs, unless a reading with another content is held already."""
+        """Hold a partition with the last of its selected runs, unless another reading is already held or was discarded."""
         known = hold_of(connection, last.partition)
         if known is not None and known.state != "approved":
             connection.execute(SQL["rollback_discarded"], (last.partition,))
@@ -157,7 +157,7 @@ class RollbackWriter:
         row = {
             "run": last.run,
             "partition": last.partition,
-            # If the source no longer has the partition, there is nothing to approve, but the same content is still recognised.
+            # If the source no longer has the partition, there is nothing to approve. The same content is still recognised later.
             "state": "discarded" if last.is_gone else "held",
             "since": self._now(),
             "reasons": json.dumps([f"{by} rolled it back {moment(self._now(), UTC)}."]),
@@ -209,7 +209,7 @@ def _created(undos: Collection[KeyUndo]) -> dict[int, list[str]]:
 def _restored(undos: Collection[KeyUndo]) -> Iterator[tuple[tuple[int, int], pl.DataFrame]]:
     """Yield the former values of each partition and run, sorted by key, as entries.
 
-    These entries get a row hash that no record has. The next whole reading of the partition sets their row hash.
+    The entries get the row hash 0, which no record has. The next whole reading of the partition sets their row hashes.
     """
 
     def origin(pair: tuple[str, Former]) -> tuple[int, int]:

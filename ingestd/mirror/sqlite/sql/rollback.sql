@@ -50,11 +50,11 @@ LEFT JOIN former f ON f.id = (
     AND coalesce(x.value_run, x.run) NOT IN (SELECT value FROM json_each(:runs)))
 ORDER BY key
 
--- The highest id of a former value, and when the oldest one ended.
+-- The highest id of a former value, and the time at which the oldest former value ended.
 -- name: rollback_horizon
 SELECT coalesce(max(id), 0), (SELECT ended_at FROM former ORDER BY id LIMIT 1) FROM former
 
--- Former values from an id on; `:keys` is a JSON list of pairs of key and id. They no longer precede the present value.
+-- Marks former values that no longer precede the present value. `:keys`: for each key, the first id to mark (JSON list of pairs).
 -- name: rollback_undo
 UPDATE former SET undone = 1 WHERE id IN (
   SELECT f.id FROM json_each(:keys) j CROSS JOIN former f
@@ -87,7 +87,7 @@ SELECT :run, id, :state, :since, :reasons, digest, :content, coalesce(cursor, 'n
   0, 0, 0, 1
 FROM partition WHERE id = :partition
 
--- The differences to the last reading of partitions (a JSON list) are not valid: their entries have other values now. The
+-- Entries of these partitions (a JSON list) now have other values, so differences to the last reading are not valid. The
 -- connector is not notified of a held partition, so a held file is not archived.
 -- name: rollback_partitions
 UPDATE partition SET valid_through = min(valid_through, -1), positions_exact = 0, awaiting = awaiting AND NOT EXISTS (
@@ -103,7 +103,7 @@ WHERE id IN (SELECT p.pipeline FROM partition p WHERE p.id IN (SELECT value FROM
 SELECT valid_through >= 0 OR (valid_through = -1 AND EXISTS (SELECT 1 FROM snapshot s WHERE s.partition = p.id))
 FROM partition p WHERE p.id = ?
 
--- Discarded content is not delivered, even if the guard would now permit it.
+-- After a rollback, a discarded run stays discarded, even if the guard would now permit it.
 -- name: rollback_discarded
 UPDATE held_run SET rolled_back = 1 WHERE partition = ? AND state = 'discarded'
 

@@ -25,7 +25,7 @@ _TABLE = "CREATE TABLE kept_file (pipeline TEXT NOT NULL, name TEXT NOT NULL, co
 def back_up_state(state: Path, target: Path, *, kept: Callable[[], KeptFiles] = tuple) -> int:
     """Copy the state file and the ``kept`` files to the new file ``target`` and check the copy. Return its size in bytes.
 
-    Other processes may use the state file; writers are not delayed. The copy is one consistent state, in one file with mode 0600.
+    Other processes may use the state file; writers are not delayed. The copy is consistent, in one file with mode 0600.
 
     Raises:
         MirrorError: there is no state file, or ``target`` exists or can't be written.
@@ -112,7 +112,7 @@ def _take_kept(part: Path) -> list[tuple[str, str, bytes]]:
 
 
 def _copy_durably(source: Path, part: Path, *, kept: KeptFiles = ()) -> None:
-    """Copy a state file to ``part``, and check the copy completely. A ``part`` of an interrupted attempt is replaced."""
+    """Copy a state file to ``part``, and check the copy completely. Replace a ``part`` that an interrupted attempt left."""
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     copy_unlocked(source, part)
@@ -133,7 +133,7 @@ def _copy_durably(source: Path, part: Path, *, kept: KeptFiles = ()) -> None:
 
 
 def _keep(state: Path) -> Path | None:
-    """Give the present state file a second name. If the file is readable, the content of its WAL is moved into it first."""
+    """Give the present state file a second name. If it is readable, first move the content of its WAL into the file."""
     if not state.exists():
         return None
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(state)) as present:

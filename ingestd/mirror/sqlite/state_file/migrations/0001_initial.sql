@@ -10,7 +10,7 @@ CREATE TABLE sink (
   adopted      INTEGER NOT NULL DEFAULT 0,
   -- The sum of `live` over the sink's segments, maintained by triggers, because every wake-up of the delivery reads it.
   pending      INTEGER NOT NULL DEFAULT 0,
-  -- The last adoption.
+  -- When the sink was last adopted.
   adopted_at   REAL,
   -- 1: an earlier state file wrote the sink.
   earlier      INTEGER NOT NULL DEFAULT 0,
@@ -154,7 +154,7 @@ CREATE TABLE held_run (
   whole     INTEGER NOT NULL,
   partial   INTEGER NOT NULL,
   remapped  INTEGER NOT NULL,
-  -- As in `RunState`, also `retries`.
+  -- `mapped`, `retries`: as in `RunState`.
   mapped    INTEGER NOT NULL,
   retries   INTEGER NOT NULL,
   -- `pipeline.changes` at the hold.
@@ -235,7 +235,7 @@ CREATE TABLE delivered (
   status    INTEGER
 );
 
--- A partition named a value that is already pending for another partition. It is acknowledged only after that segment.
+-- A partition that named a value which is already pending for another partition. It is acknowledged only after the `segment`.
 CREATE TABLE wait (
   partition INTEGER NOT NULL REFERENCES partition (id),
   segment   INTEGER NOT NULL,
@@ -249,7 +249,7 @@ CREATE TABLE entry (
   key       TEXT NOT NULL,
   value     TEXT,
   data_type TEXT NOT NULL,
-  -- 0 or without a row: the entry is delivered (or rejected, see `rejected`).
+  -- 0, or an id without a row in `segment`: the entry is delivered, or rejected (see `rejected`).
   segment   INTEGER NOT NULL,
   removed   INTEGER NOT NULL DEFAULT 0,
   -- 0: adopted from the service, no source has named it.
@@ -361,7 +361,7 @@ CREATE INDEX rejected_retried ON rejected (partition, retried) WHERE retried IS 
 -- For partial readings, like `entry_by_position`.
 CREATE INDEX rejected_by_position ON rejected (partition, position) WHERE typeof(position) = 'text';
 
--- Permanent refusals of an entry, in the words of the service. They remain over retries, until the value of the entry changes.
+-- Permanent refusals of an entry, in the words of the service. A retry keeps them; a change of the entry's value deletes them.
 CREATE TABLE refusal (
   id         INTEGER PRIMARY KEY,
   sink       INTEGER NOT NULL,
