@@ -30,7 +30,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane must not send requests now, with the sentence of the last attempt.
 
     ``status``: the service is unavailable (backing off), or it denies access (paused). ``until``: when the service is tried
-    again, in seconds since the epoch. ``seconds``: the seconds from now until the next attempt; None while another lane tries.
+    again, in seconds since the epoch. ``seconds``: the time from now until the next attempt; None while another lane tries.
     """
 
     status: Literal["backing off", "paused"]

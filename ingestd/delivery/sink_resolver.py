@@ -1,7 +1,7 @@
 """Resolves the sink of a lane: finds the workspace and the sink, creates a missing sink, and adopts existing entries.
 
-The sink is looked up before each creation, also after a request without a response, after a crash, and after the service
-reported that the sink is missing. So no failure creates a second sink with the same label.
+The sink is looked up before each creation, also after a request without a response or a crash. The same is true after the
+service has reported that the sink is missing. So no failure creates a second sink with the same label.
 """
 
 from __future__ import annotations

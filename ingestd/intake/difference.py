@@ -14,7 +14,7 @@ from ingestd.mirror.port import Snapshot
 from ingestd.mirror.row_hashes import RowHashes
 
 _JOINED_RATIO = 16
-"""A batch is joined with the previous hashes only if they are at most this many times as many as the hashes of the batch.
+"""A batch is joined with the previous hashes only up to this ratio of previous hashes to hashes of the batch.
 
 A join takes half the time of a search (measured), but it reads all previous hashes. With many small batches in a large reading,
 this time would grow with the square of the number of batches. The sorted previous hashes are then searched instead.

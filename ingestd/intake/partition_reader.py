@@ -53,10 +53,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one reading of a partition. Its effects outside the mirror follow the commit.
+    """The result of one reading of a partition. Effects outside the mirror, such as events, must follow the commit.
 
     ``summary``: the summary of the run; None: there was nothing to store, or the reading failed. ``failure``: why the partition
-    could not be read. ``again``: how the partition must be read again; None: it need not be.
+    could not be read. ``again``: how the partition must be read again; None: it need not be read again.
     """
 
     summary: RunSummary | None = None
@@ -101,7 +101,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
         return partition_digest(self.mapping, self.groups, self.contract, self.connector)
 
     def known_cursor(self, partition: Partition) -> Cursor | None:
-        """Return the cursor after which a partition is read; None: from its start."""
+        """Return the cursor after which a partition is read; None: it is read from its start."""
         return self.mirror.known_cursor(self.pipeline, partition.name, self.sink, self.digest)
 
     @property
@@ -109,7 +109,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
         return bool(self.mapping.facts or (self.groups is not None and self.groups.facts))
 
     def store(self, partition: Partition, attempt: Attempt, reading: PartitionBatches | None = None) -> StoredPartition:
-        """Store ``reading``, or a new reading of the partition. If the result has ``again``, it must be read again."""
+        """Store ``reading``, or a new reading of the partition. If the result has ``again``, read the partition again."""
         state = self.mirror.open_partition(self.pipeline, partition, self.sink, self.digest)
         if not partition.replayable:
             map_retried(self.mirror, state.id, self.mapping)

@@ -50,7 +50,7 @@ class MadePass(NamedTuple):
 
 
 class ReaderTask:
-    """Reads and acknowledges with one reader, one call at a time. ``former``: the removed task of the same pipeline, if any."""
+    """Calls one reader when there is a reason to, one call at a time. ``former``: the pipeline's removed task and its end."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ReaderTask:
         return max(0.0, self._not_before - self._in(0.0))
 
     async def run(self) -> None:
-        """Read when there is a reason to, until cancelled. A call after a failure of the former call reads at once."""
+        """Read when there is a reason to, until cancelled. If this method is called again after a failure, it reads at once."""
         if self._former is not None:
             await asyncio.wait([self._former])
             self._former = None

@@ -306,7 +306,7 @@ class Run:
         return result
 
     def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
-        """Return the facts; their notice also states the differences that the contract accepted."""
+        """Return the facts, with the notices about missing values and accepted differences of the contract."""
         accepted = tuple(self._contract.notices.values()) if self._contract is not None else ()
         notices = [one for one in (facts.get(NOTICE, ""), self._silence.notice, *accepted) if one]
         return {**facts, NOTICE: " ".join(notices)} if notices else facts
@@ -358,7 +358,7 @@ _MOST = 1_000_000
 
 
 class AmendedRecords:
-    """Collects positions, if these are keys of the source, and the keys of the entries that their records produce."""
+    """Collects the positions of records, and the keys of their entries. Does nothing if positions are row numbers."""
 
     def __init__(self) -> None:
         self._kept: list[str] = []
@@ -369,7 +369,7 @@ class AmendedRecords:
     def add(self, batch: Batch, keys: Iterable[pl.Series], kept: Iterable[Position]) -> None:
         """Add a batch and the keys of the entries of its records.
 
-        ``kept``: positions of records that name unknown entries, so no entry from these positions is removed.
+        ``kept``: positions of rejected records with unknown keys; entries from these positions are not removed.
         """
         if batch.positions.dtype != pl.String:
             return
@@ -385,7 +385,7 @@ class AmendedRecords:
         self._keys += keys
 
     def amendment(self, last: Batch) -> Amendment | None:
-        """Return the positions and keys that were collected until the last batch; None if positions are row numbers."""
+        """Return the amendment of all batches; None if positions are row numbers. ``last``: the last batch."""
         if last.positions.dtype != pl.String:
             return None
         empty = pl.Series("position", [], dtype=pl.String)

@@ -11,9 +11,9 @@ A check begins, receives the content of the service in chunks, and ends with fin
   Any other key that no source has named was added by another program.
 * A finding has an effect only if the entry has not changed since the comparison.
 
-The mirror also knows the *unexplained* entries of a sink. Such an entry was found in the service and never named by a source,
-or was written by a pipeline that was removed or that now has another sink or source. Only a check removes unexplained entries,
-and only if its caller has verified that every source of the sink was read completely since the adoption.
+The mirror also knows the *unexplained* entries of a sink. No source has ever named such an entry, or the pipeline that wrote it
+was removed or now has another sink or source. Only a check removes unexplained entries, and only if its caller has verified
+that every source of the sink was read completely since the adoption.
 """
 
 from __future__ import annotations

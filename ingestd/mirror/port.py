@@ -61,9 +61,9 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
 
     ``cursor``: cursor of the last complete reading (None: never read, or read with another mapping). ``current``: no other
     partition of the pipeline has written or removed an entry since the last complete reading, so its result is still valid.
-    ``repeats``: two of its records produced the same key. ``snapshot`` loads its row hashes; None: differences are unreliable,
-    because the partition is not ``current`` or ``repeats`` keys. ``awaiting``: the cursor that was read completely but is not
-    acknowledged to the connector yet, or None. ``withheld``: the cursor of a reading that is held or was discarded, or None.
+    ``repeats``: two records of this reading produced the same key. ``snapshot`` loads the row hashes of this reading; None:
+    differences are unreliable, because it is not ``current`` or ``repeats`` keys. ``awaiting``: a cursor that was read but not
+    yet acknowledged to the connector, or None. ``withheld``: the cursor of a reading that is held or was discarded, or None.
     While the source is unchanged after this cursor, there is nothing to read. ``after_rollback``: a person rolled the withheld
     reading back, so it is withheld even without a guard. ``is_rejected``: a later reading rejected the partition.
     """

@@ -38,7 +38,7 @@ ChangeKind: TypeAlias = Literal["created", "changed", "removed"]
 class EntryDifference(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that a reading changes. ``partition``: the id of the partition that names the entry, or named it before.
 
-    ``old`` is None if the reading creates the entry, ``new`` if it removes the entry. ``position``: of the new value's record.
+    ``old`` is None for a new entry, ``new`` for a removed entry. ``position``: the position of the record of the new value.
     """
 
     partition: int

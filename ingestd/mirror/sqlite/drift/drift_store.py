@@ -115,9 +115,9 @@ class DriftStore:
 
         ``unexplained``: which unexplained entries to remove. ``own`` selects entries of a source that its pipeline no longer
         reads. If an earlier state file of this daemon wrote the sink and all explained entries have one author, ``own`` also
-        selects this author's unexplained entries. They stay if one of ``guards`` would hold their removal. ``doubt``: if the
-        mirror may not know everything that was sent to the sink, differing entries that sources have named since the start are
-        sent again, and keys unknown to the mirror become unexplained.
+        selects this author's unexplained entries, unless one of ``guards`` would hold their removal. ``doubt``: the mirror may
+        not know everything that was sent to the sink. Differing entries are then sent again if a source has named them since
+        the start, and keys unknown to the mirror become unexplained.
 
         If the service lost the sink during the check, the status has a ``failure`` and the findings are discarded.
 
@@ -229,7 +229,7 @@ class DriftStore:
         return repaired
 
     def _follow_newer(self, sink: int, comparison: Comparison, *, since: float, newest: int) -> None:
-        """Adopt the service's values of pending entries that it changed after ``since``, unless a source confirms the entries.
+        """Adopt values of pending entries that the service changed after ``since``, unless a source confirms the entries.
 
         A newer state file has sent the adopted values. A source that can't be read again, or has a held run, names no newer
         value. Entries in segments after ``newest`` stay: sources named them after the restoration, for example by a push.

@@ -1,8 +1,8 @@
 """Ownership of entries: renamed pipelines and unexplained entries.
 
 An entry belongs to the partition that named it last. It is *unexplained* if no active pipeline of the sink reads that partition.
-The reason is one of these: the entry was found in the service, its pipeline was removed or now writes another sink, or the
-mapping no longer produces its key.
+The entry was found in the service, its pipeline was removed or now writes another sink, or the mapping no longer produces its
+key.
 """
 
 from __future__ import annotations

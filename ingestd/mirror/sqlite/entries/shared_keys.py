@@ -1,8 +1,8 @@
 """Keys that more than one partition names.
 
-An entry has the value of one partition, which owns it. The table ``also_named`` has the values of the other partitions that
-name its key: partitions of other pipelines, and of the same pipeline if vanished records are removed. A key that only one
-partition names has no row in this table. The functions run inside the transactions of their callers.
+An entry has the value of one partition, which owns it. The table ``also_named`` has a value for each other partition that names
+the key. Partitions of the same pipeline have rows only if vanished records are removed. A key that only one partition names has
+no row. The functions run inside the transactions of their callers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Entries that the records of a partial reading do not produce any more, found by the positions of the records.
 
 An entry has the position of the last record that produced it. If the record vanishes, the entry can be removed only if no other
-record produces it, too. This is known if `RunState.positions_exact` is True: a whole reading that mapped every record has found
-no repeated key, and since then no entry has moved to another record.
+record produces it, too. `RunState.positions_exact` is True if this is known: a whole reading has mapped every record without a
+repeated key, and since then no entry has moved to another record.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class IntakeStore:
         self._opener = PartitionOpener(state, opened, now=now)
         self.known_cursor, self.open_partition = self._opener.known_cursor, self._opener.open
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
-        """By pipeline and ``whole``, the value of `StateFile.changes` at the last noted pass."""
+        """By pipeline and ``whole``, the value of `StateFile.changes` at the last pass that `note_pass` recorded."""
         self._acknowledged = AcknowledgedPartitions(state)
         self.acknowledged_partitions = self._acknowledged.of_pipeline
         self.pruner = Pruner(state, now=now)
@@ -142,7 +142,7 @@ class IntakeStore:
             yield written
 
     def _announce_durable(self, sink: int) -> None:
-        """Announce pending entries; entries of a batch at its end, because the delivery can't see them earlier."""
+        """Announce pending entries. In a batch, announce them at its end, because the delivery can't see them earlier."""
         if self._state.in_batch:
             self._to_announce.add(sink)
         else:
@@ -272,9 +272,9 @@ class IntakeStore:
         ``reasons``: one sentence for each reason of the caller to hold the run. A run that would change no entry is not held.
 
         ``amendment``: the records of a ``partial`` run, if they have keys. Earlier rejections at their positions are deleted.
-        With ``deletes`` "remove", entries at these positions that no record produces any more are deleted, too. A complete
-        amendment collides if the positions of the entries do not show which record produces each entry, or if the guard would
-        hold the removal.
+        With ``deletes`` "remove", entries at these positions that no record produces any more are deleted, too. A run with a
+        complete amendment collides if positions do not show which record produces each entry. It also collides if the guard
+        would hold the removal.
 
         A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
         is not held deletes the held run. A reading with the content of an approved run is not held. A reading with the content

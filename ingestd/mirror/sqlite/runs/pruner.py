@@ -56,7 +56,7 @@ class Pruner:
     def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
         """Return (id, name) of a few partitions that were read long ago, to check whether the source still has them.
 
-        Each call returns the next partitions. After the last partitions, one call returns an empty list; then it begins again.
+        Each call returns the next partitions. After an empty list, the next call begins with the first partitions again.
         """
         with self._state.writing() as connection:
             before = self._looked_until.pop(pipeline, None)

@@ -71,9 +71,9 @@ class RollbackWriter:
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
         """Restore the values that entries had before the selected runs. Return the changes.
 
-        Only entries that still have values of these runs change: entries that the runs created are removed, and entries that
-        the runs removed are created again. A snapshot partition is held: its last selected run becomes the held run, so its
-        content is not delivered again unless a person approves it. ``by``: the requesting account.
+        Only entries that still have values of these runs change. Entries that the runs created are removed, and entries that
+        the runs removed are created again. A snapshot partition is held: its last selected run becomes the held run. So the
+        content of the run is not delivered again unless a person approves it. ``by``: the requesting account.
 
         Raises:
             NotRolledBack: there is no such run or sink, or the run has delivered nothing.
@@ -222,7 +222,7 @@ def _restored(undos: Collection[KeyUndo]) -> Iterator[tuple[tuple[int, int], pl.
 
 
 def _counts(undos: Collection[KeyUndo]) -> list[dict[str, int]]:
-    """Return what an approval of the held run of each partition would change: the opposite of the rollback."""
+    """Return, for each partition, the number of changes that an approval of its held run would make: the rollback reversed."""
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for one in undos:
         if one.former is None:

@@ -23,8 +23,8 @@ from ingestd.mirror.sqlite.sql import SQL
 class RunState(msgspec.Struct, kw_only=True):
     """The state of a run in memory. After a crash the partition is read again from its cursor.
 
-    ``outdated``: a held run of the pipeline was approved since this run began, or entries of the sink were rolled back, so its
-    differences are not valid. ``stale``: another partition of the pipeline has written entries since this run was held.
+    ``outdated``: the differences of the run are not valid. Since the run began, a held run of the pipeline was approved, or
+    entries of the sink were rolled back. ``stale``: since this run was held, another partition of the pipeline has written.
     ``only_guarded``: the entries are staged for the guard and for no other reason. ``after_rollback``: a run of the partition
     was rolled back. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots only.
     ``positions_exact``: when the run began, each entry had the position of the only record that produced it. ``moved``: an

@@ -1,6 +1,5 @@
--- Drift checks. These temporary tables belong to the connection of one check: `seen` (content of the service), `held` (segments
--- that were pending when the check began), `finding` (keys that differ), and `unnamed` (entries that no source has named and
--- that differ).
+-- Drift checks. The connection of a check has temporary tables. `seen`: content of the service. `held`: segments that were
+-- pending when the check began. `finding`: keys that differ. `unnamed`: differing entries that no source has named.
 
 -- This and the next two statements return the last key of the next page of a sink's rows; NULL after the last page.
 -- name: gone_until
@@ -60,8 +59,8 @@ INSERT INTO temp.seen (key, value, data_type, author, changed_by, changed_at) VA
 -- name: check_entries
 SELECT count(*) FROM temp.seen
 
--- Compares entries that were delivered before the check began and are unchanged since: their segment is not newer than `:newest`
--- and was not pending when the check began.
+-- Compares entries that were delivered before the check began and are unchanged since then. Their segment is not newer than
+-- `:newest`, and was not pending when the check began.
 -- name: check_compare
 INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at)
 SELECT e.key, CASE WHEN s.key IS NULL THEN 'removed' ELSE 'changed' END, e.partition, e.segment, e.value, e.data_type,

@@ -29,9 +29,9 @@ SELECT key FROM former WHERE sink = :sink AND key > :after AND NOT undone
   AND (ended_by IN (SELECT value FROM json_each(:runs)) OR coalesce(value_run, run) IN (SELECT value FROM json_each(:runs)))
 ORDER BY key LIMIT :limit
 
--- For each of the given keys (a JSON list): the present entry, the end of the newest value of the chain, and the newest value
--- of the chain that none of the runs gave. `place`: the number of former values after it. `kept`: the number of all former
--- values. `drift`: whether the last check found another value in the service.
+-- For each of the given keys (a JSON list): the present entry (e), the newest value of the chain (n), and the newest value of
+-- the chain that none of the runs gave (f). `place`: the number of former values newer than f. `kept`: the number of all
+-- former values. `drift`: whether the last check found another value in the service.
 -- name: rollback_details
 SELECT j.value AS key, e.value, e.data_type, e.partition, coalesce(e.value_run, e.run) AS run, e.removed,
   n.ended_by, coalesce(n.value_run, n.run) AS ended_run,
@@ -54,7 +54,7 @@ ORDER BY key
 -- name: rollback_horizon
 SELECT coalesce(max(id), 0), (SELECT ended_at FROM former ORDER BY id LIMIT 1) FROM former
 
--- Marks former values that no longer precede the present value. `:keys`: for each key, the first id to mark (JSON list of pairs).
+-- Marks former values that no longer precede the present value. `:keys`: a JSON list of pairs: a key, and the first id to mark.
 -- name: rollback_undo
 UPDATE former SET undone = 1 WHERE id IN (
   SELECT f.id FROM json_each(:keys) j CROSS JOIN former f

@@ -87,8 +87,8 @@ UPDATE partition SET last_run = ? WHERE id = ?
 -- name: partition_acknowledge
 UPDATE partition SET awaiting = 0, acknowledged_at = :at WHERE id = :partition AND cursor = :cursor
 
--- `touched` is a temporary table of the write connection, which triggers maintain. It has the partitions that may have become
--- acknowledged since the last check: they were read to their end, or one of their segments was acknowledged.
+-- `touched` is a temporary table of the write connection. Triggers add partitions that may have become acknowledged: a
+-- partition was read to its end, or a segment that it waits for was acknowledged.
 -- name: touched_create
 CREATE TEMP TABLE touched (pipeline INTEGER NOT NULL, partition INTEGER NOT NULL, PRIMARY KEY (pipeline, partition)) WITHOUT ROWID
 

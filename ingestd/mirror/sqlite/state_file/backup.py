@@ -60,8 +60,8 @@ def restore_state(
 ) -> Path | None:
     """Replace the state file by a backup. Return the path at which the replaced file is kept; None if there was no file.
 
-    ``restore_kept`` writes the kept files of the backup, before the state file is replaced. If the process may change owners,
-    the new files belong to the owner and the group of the former file, or of the folder if there was no file.
+    ``restore_kept`` writes the kept files of the backup, before the state file is replaced. If this process is root, the new
+    files get the owner and the group of the former file; if there was no file, the owner and the group of the folder.
 
     The sequence file stays, so the next start detects that the state file is older than the data of the service. After a crash
     the state file has either the former content or the content of the backup.
