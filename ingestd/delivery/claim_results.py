@@ -83,7 +83,7 @@ class ClaimResults:
         return claim
 
     async def acknowledge_unsent(self, claim: Claim) -> None:
-        """Acknowledge a claim for which nothing has to be sent."""
+        """Acknowledge a claim for which no request is needed."""
         await self._mirror.acknowledge(claim)
         self._claims.pop(id(claim), None)
         self.on_progress()

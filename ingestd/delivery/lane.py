@@ -106,7 +106,7 @@ class Lane:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing happens soon without a signal: the lane is paused, or idle after all wake-ups and checks."""
+        """Whether the lane does nothing soon without a signal: it is paused, or idle after all wake-ups and checks."""
         status = self.report.status
         is_handled = self._checked_at == self._wakeups.generation and not self._is_check_due
         return status == "paused" or (status == "idle" and is_handled)
@@ -381,7 +381,7 @@ class Lane:
         backoff = self._limits.pause if is_paused else self._limits.retry
         seconds = backoff.delay(self._failures, self._random())
         if blocker.retry_after_seconds is not None:
-            # Never earlier than the service requests; the jitter separates senders with the same Retry-After.
+            # The lane never retries earlier than the service requests. Jitter separates senders that got the same Retry-After.
             seconds = blocker.retry_after_seconds + self._limits.retry.delay(1, self._random())
         since = self._reporter.since
         self._reporter.log(blocker, seconds, since, failures=self._failures)

@@ -259,7 +259,7 @@ class Limiter:
             self.changes.notify()
 
     def record_denial(self, denied: Denied, workspace: str, sentence: str) -> None:
-        """Block all lanes that a denial concerns. Within `DeliveryLimits.denied_seconds`, one of them tries again for all."""
+        """Block all lanes that a denial concerns. Within `DeliveryLimits.denied_seconds`, one lane tries again for them."""
         now, scope = self._clock(), "" if denied == "service" else workspace
         known = self._denials.get(scope)
         if known is not None and (known.prober is not None or now < known.until):

@@ -77,7 +77,7 @@ class ReadBack:
         )
 
     async def _read(self, sink: ResolvedSink, items: Sequence[Item]) -> Mapping[str, Row] | Blocker:
-        """Return the service's entries of these items, by normalized key. Reads one entry, or all entries of the sink."""
+        """Return the service's entries with the keys of ``items``, by normalized key. Reads one entry, or the whole sink."""
         wanted = {_nfc(item.key) for item in items}
         if len(items) == 1:
             try:

@@ -75,7 +75,7 @@ class Difference:
         return hashes.is_in(missing.implode())
 
     def seen(self) -> Snapshot:
-        """Return all records of this reading. Nothing can be compared afterwards."""
+        """Return all records of this reading. Call it last, because it deletes the previous hashes."""
         self._previous = None  # the previous hashes are no longer needed, and are as large as the result
         return self._seen.end()
 

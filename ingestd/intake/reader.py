@@ -150,7 +150,7 @@ class Reader:
         """
         note_progress()  # one call of a thread may make several passes
         self._must_end.clear()
-        # These are read after the clear, so that no call of `stop` or `pause` is lost.
+        # Both flags are read after the clear, so that no call of `stop` or `pause` is lost.
         if self._stopped.is_set() or self.is_paused:
             self._must_end.set()
         began = self._now()

@@ -151,7 +151,7 @@ class ReaderTask:
     async def watch_lookups(self) -> None:
         """Read when a file of a lookup may have changed, until cancelled."""
         lookups = self.reader.lookups
-        # Polled, because a watch reports nothing about a file on a network share.
+        # The files are polled, because a watch does not report changes of a file on a network share.
         while lookups is not None:
             await asyncio.sleep(_LOOKUP_SECONDS)
             if not self._to_read and await self.in_thread(lookups.may_differ):

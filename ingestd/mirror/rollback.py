@@ -41,7 +41,7 @@ class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UndoneKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key with its present and its restored value. ``now_type`` or ``restored_type``: None if there is no such entry."""
+    """A key with its present and its restored value. ``now_type``, ``restored_type``: None if there is no value."""
 
     sink: str
     key: str

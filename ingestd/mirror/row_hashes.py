@@ -62,7 +62,7 @@ class RowHashes:
 
 
 class HashRange:
-    """The sorted ``hashes`` with equal first ``bits`` bits; as an integer, these bits are the ``number`` of the range."""
+    """The sorted ``hashes`` with the same first ``bits`` bits. ``number``: the integer value of these bits."""
 
     def __init__(self, hashes: pl.Series, number: int, bits: int) -> None:
         self.hashes = hashes.sort()

@@ -129,7 +129,7 @@ class DeliveryStore:
 
     @threaded("_reads")
     def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now.
+        """Claim the oldest pending entries, up to the limits (at least one entry); None if no entry can be claimed now.
 
         Entries of paused pipelines are not claimed.
         """

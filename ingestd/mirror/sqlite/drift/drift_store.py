@@ -213,8 +213,8 @@ class DriftStore:
         with self._watching(sink) as connection:
             if (doubt := connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone()) is None:
                 return 0
-            # This is done first, so that no key of the newer state file counts as unexplained before the sources are read
-            # again.
+            # The adoption is recorded first, so that no key of the newer state file counts as unexplained before the sources
+            # are read again.
             connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
             if not is_read:
                 connection.execute(SQL["pipelines_unread_of_sink"], (sink,))

@@ -1,6 +1,6 @@
 """Former values of entries; see `ingestd.mirror.reports`.
 
-A value is stored when it is overwritten or removed, in the same transaction. So first loads and unchanged entries cost nothing.
+A value is stored when it is overwritten or removed, in the same transaction. First loads and unchanged entries store nothing.
 """
 
 from __future__ import annotations

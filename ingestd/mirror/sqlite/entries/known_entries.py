@@ -26,7 +26,7 @@ _KNOWN = {
 
 
 def known_entries(connection: sqlite3.Connection, sink: int, keys: list[str]) -> pl.DataFrame:
-    """Return the mirror's rows of some keys, with the columns of ``_KNOWN``; ``kind`` is null if nothing is pending."""
+    """Return the mirror's rows of ``keys``, with the columns of ``_KNOWN``. ``kind`` is null if the entry is not pending."""
     rows = connection.execute(SQL["entries_of_keys"], (json.dumps(keys), sink)).fetchall()
     return pl.DataFrame(rows, schema=_KNOWN, orient="row")
 

@@ -115,7 +115,7 @@ def keys_in_conflict(connection: sqlite3.Connection) -> Iterator[tuple[int, list
 
 
 def describe_conflicts(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -> None:
-    """Rewrite the sentences of the conflicts about these keys, after their owner changed or its pipeline was renamed."""
+    """Rewrite the sentences of the conflicts about ``keys``, after another partition owns a key or a pipeline was renamed."""
     listed = json.dumps(list(keys))
     conflicts = connection.execute(SQL["conflicts_of_keys"], {"sink": sink, "keys": listed}).fetchall()
     if not conflicts:

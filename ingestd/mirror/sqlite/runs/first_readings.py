@@ -1,6 +1,6 @@
 """First readings for a sink that already has entries; when the sink is adopted, they are compared with the readings.
 
-Entries of these readings stay pending until the first adoption of the sink, so a reading that the guard holds can be withdrawn.
+Entries of first readings stay pending until the first adoption of the sink, so a reading that the guard holds can be withdrawn.
 After a withdrawal, the mirror has the content of the service. Until the adoption, the service's entries are in ``staging``,
 with the negative id of the sink as their run. They are compared at the adoption, while no run can end.
 """

@@ -84,7 +84,7 @@ def decision_about(known: KnownHold | None, seen: RowHashes | None) -> str | Non
 
 
 def rollback_reasons(known: KnownHold | None) -> tuple[str, ...]:
-    """Return the reason to hold a reading after the rollback of a run with unknown content; else nothing."""
+    """Return the reason to hold a reading if a run with unknown content was rolled back; else an empty tuple."""
     if known is None or not known.rolled_back or not known.same_mapping or known.content or known.state == "approved":
         return ()
     return (f"Run {known.run} was rolled back, and it is not known whether the source has changed since.",)

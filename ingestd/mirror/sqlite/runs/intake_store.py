@@ -167,7 +167,7 @@ class IntakeStore:
             if is_unknown and snapshot:
                 stored = msgspec.json.encode(guard).decode() if guard is not None else None
                 connection.execute(SQL["first_reading_guard"], {"guard": stored, "partition": partition})
-            if not was_read and not found:  # there is nothing to compare with
+            if not was_read and not found:  # the service has no entries to compare with
                 guard = None
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
             # The run is added within the transaction, because the end of an adoption looks for open runs. If an earlier run of

@@ -4,9 +4,9 @@ The following rows are kept at any age: the partitions and runs that explain a d
 finding; runs that gave a value which a later run named again, for a rollback; each partition's last run, and its last run with
 content; a pipeline's newest partitions, to recognise repeated content; and the newest runs.
 
-No new reference to an old run or partition is created; an existing reference only moves between an entry, its rejection and its
-former values. The same is true for segments. So a row without a reference in one snapshot of the mirror can be deleted at any
-later time, without a lock.
+No new reference to an old run, partition or segment is created. An existing reference only moves between an entry, its
+rejection and its former values. So a row without a reference in one snapshot of the mirror can be deleted at any later time,
+without a lock.
 """
 
 from __future__ import annotations

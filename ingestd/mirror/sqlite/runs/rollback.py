@@ -1,4 +1,4 @@
-"""Rolls runs back: restores the values that entries had before these runs, and holds the partitions.
+"""Rolls runs back: restores the values that entries had before the runs, and holds the partitions of the runs.
 
 The first transaction stores which runs are rolled back, and holds partitions. Each further transaction handles a page of keys.
 A handled key has no value of the runs any more, so an interrupted rollback can be continued. After a crash, the next start

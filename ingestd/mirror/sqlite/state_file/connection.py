@@ -241,7 +241,7 @@ class StateFile:
             other.backup(self._writer)
 
     def close(self) -> None:
-        """Close the file and release its lock. Without this call nothing is lost, but the next start is slower."""
+        """Close the file and release its lock. Without this call, no data is lost, but the next start is slower."""
         with self._guard:
             self._writer.close()
             os.close(self._lock)

@@ -47,8 +47,8 @@ CREATE TABLE partition (
   digest          TEXT NOT NULL,
   -- JSON.
   cursor          TEXT,
-  -- The last value of `pipeline.changes` for which the row hashes in `snapshot` are valid. Negative: they are not valid; -2: the
-  -- source has had other content since.
+  -- The last value of `pipeline.changes` for which the row hashes in `snapshot` are valid. Negative: they are not valid.
+  -- -2: the source has had other content since the row hashes were stored.
   valid_through   INTEGER NOT NULL DEFAULT -1,
   repeats         INTEGER NOT NULL DEFAULT 0,
   -- 1: the partition was read to its end, and its connector has not been notified yet.
@@ -59,7 +59,7 @@ CREATE TABLE partition (
   -- When the source was found to lack the partition; 0: the connector removed it; NULL: the source has it. A partition that is
   -- gone and unreferenced is pruned.
   gone            REAL,
-  -- 1: the mapping has changed; entries with keys that the next whole reading does not name are left over.
+  -- 1: the mapping has changed. Entries with keys that the next whole reading does not name come from the former mapping.
   remapped        INTEGER NOT NULL DEFAULT 0,
   -- 1: the pipeline now has another source, which has not named the partition yet.
   retired         INTEGER NOT NULL DEFAULT 0,
@@ -69,7 +69,7 @@ CREATE TABLE partition (
   snapshot        INTEGER NOT NULL DEFAULT 1,
   deletes         TEXT NOT NULL DEFAULT 'keep',
   small           INTEGER NOT NULL DEFAULT 0,
-  -- 0: the partition is never read from its start again. A retry maps the records that are stored with their rejections.
+  -- 0: the partition is never read from its start again. A retry then maps the records that are stored with their rejections.
   replayable      INTEGER NOT NULL DEFAULT 1,
   -- The highest row number that an incremental partition has read. A reading from the start that ends earlier misses rows.
   last_row        INTEGER NOT NULL DEFAULT 0,
@@ -120,7 +120,7 @@ CREATE TABLE run (
 CREATE INDEX run_by_partition ON run (partition, id);
 -- Runs by the hash of their content, to recognise content that was read before.
 CREATE INDEX run_by_content ON run (json_extract(facts, '$."file.sha256"'));
--- Runs that have not ended, and runs that changed nothing. Both are few.
+-- Runs that have not ended, and runs that changed no entry. There are few of both.
 CREATE INDEX run_open ON run (partition) WHERE ended IS NULL;
 CREATE INDEX run_idle ON run (partition, id)
   WHERE created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0 AND valueless = 0;
@@ -444,7 +444,7 @@ CREATE TABLE drift (
   key         TEXT NOT NULL,
   what        TEXT NOT NULL,
   partition   INTEGER NOT NULL,
-  -- The segment of the compared entry. If the entry now has another segment, it was written since.
+  -- The segment of the compared entry. If the entry now has another segment, it was written after the comparison.
   segment     INTEGER NOT NULL,
   wanted      TEXT,
   wanted_type TEXT NOT NULL,
@@ -463,7 +463,7 @@ CREATE TABLE drift (
 
 CREATE INDEX drift_open ON drift (sink) WHERE reaction = '';
 
--- Keys that the daemon removed during a drift check of their sink: the check may still have read them.
+-- Keys that the daemon removed during a drift check of their sink. The check may have read the keys before the removal.
 CREATE TABLE gone (
   sink INTEGER NOT NULL,
   key  TEXT NOT NULL,
@@ -483,6 +483,6 @@ CREATE TABLE doubt (
   reason        TEXT NOT NULL,
   -- Changes in the service after this time are newer than pending entries of sources that can't be read again; NULL: not known.
   changed_since REAL,
-  -- The newest segment of the restored file. Later segments have newer values than the service, because sources named them since.
+  -- The newest segment of the restored file. Later segments have newer values than the service: sources named them afterwards.
   newest_segment INTEGER
 );
