@@ -1,4 +1,4 @@
-"""Delivery in bulk: a claim is one request. If the service rejects it, bad entries are isolated and other entries delivered.
+"""Delivery in bulk: a claim is one request. If the service rejects a request, its bad entries are isolated.
 
 A rejected request (400, 422) is sent again with ``partial=true``. The service then stores the good items and returns a result
 for each bad item. For a service without ``partial``, the items are sent in halves. A request that is too large (413) is
@@ -97,7 +97,7 @@ class BulkSender:
     async def _handle_rejection(
         self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], body: bytes, *, partial: bool
     ) -> Blocker | None:
-        """Deliver those of the rejected ``items`` that can be delivered.
+        """Deliver the ``items`` of a rejected request that can be delivered; reject the bad items.
 
         ``body``: the body of the rejected request. ``partial``: the items may still be sent with ``partial=true``.
         """

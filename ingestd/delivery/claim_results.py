@@ -17,7 +17,7 @@ _REPORTED_KEYS = 5
 
 
 def attempt_of(response: ServiceResponse[Any], items: int) -> DeliveryAttempt:
-    """Return the record of a request that the mirror stores."""
+    """Return what the mirror stores about a request: its operation, its size and its result."""
     return DeliveryAttempt(
         operation=response.operation,
         items=items,
@@ -29,7 +29,7 @@ def attempt_of(response: ServiceResponse[Any], items: int) -> DeliveryAttempt:
 
 
 def rejection_of(key: str, response: ServiceResponse[Any]) -> RejectedEntry:
-    """Return the rejection of an entry by the response to a request for this entry alone."""
+    """Return the rejection of an entry; ``response`` rejects a request that has only this entry."""
     path = ITEM_PATH.search(response.outcome.sentence)
     return RejectedEntry(
         key=key,
@@ -83,7 +83,7 @@ class ClaimResults:
         return claim
 
     async def acknowledge_unsent(self, claim: Claim) -> None:
-        """Acknowledge a claim for which nothing has to be sent."""
+        """Acknowledge a claim for which no request is needed."""
         await self._mirror.acknowledge(claim)
         self._claims.pop(id(claim), None)
         self.on_progress()
@@ -134,7 +134,7 @@ class ClaimResults:
             await self._mirror.release(claim)
 
     async def record_attempt(self, response: ServiceResponse[Any], items: int = 0) -> None:
-        """Store a request that acknowledges nothing."""
+        """Store a request that acknowledges no entry."""
         await self._mirror.note_attempt(self._sink, attempt_of(response, items))
 
     def _report_delivered(self, entries: int, response: ServiceResponse[Any]) -> None:

@@ -21,8 +21,8 @@ class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     ``gather_seconds``: how long an idle lane waits for more entries before it sends; 0: it sends at once.
     ``single_claim_items``, ``single_claim_bytes``: the size of a claim with entries that are sent one by one.
     ``create_items``, ``create_bytes``: the entries in the request that creates a sink; the interface document has no limit.
-    ``acknowledge_items``, ``acknowledge_seconds``: entries that are sent one by one are acknowledged in groups of this number,
-    or when the oldest entry of the group is this old.
+    ``acknowledge_items``, ``acknowledge_seconds``: entries that are sent one by one are acknowledged in groups of this size. A
+    smaller group is acknowledged when its oldest entry is this old.
     ``grace_seconds``: how long requests in flight may continue at shutdown.
     ``denied_seconds``: the longest time after a 401 or a 403 until one lane tries again for all lanes.
     ``page``: the address of the daemon's page, to which origins of entries link; empty: origins have no link.

@@ -172,7 +172,7 @@ class Dispatcher:
     async def drain(self) -> list[LaneReport]:
         """Wait until no entry is pending, except entries of paused lanes. Return the reports of these paused lanes.
 
-        This includes all entries that were committed before the call. A lane that backs off delays the end, so callers need a
+        All entries that were committed before the call are delivered. A lane that backs off delays the end, so callers need a
         timeout. `run` must be running.
         """
         self.wake()

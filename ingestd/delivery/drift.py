@@ -68,7 +68,7 @@ class _SinkReading(NamedTuple):
 
 
 class DriftChecker:
-    """Checks sinks: different sinks at the same time, but one check of a sink at a time. Closes its clients.
+    """Checks sinks. Different sinks are checked concurrently, but each sink by one check at a time. Closes its clients.
 
     ``missing_sink``: as in the settings of the service. ``clock``: monotonic seconds.
     """

@@ -1,4 +1,4 @@
-"""Idempotency keys: equal for a repeated request with an unknown response, different for every other intent.
+"""Idempotency keys: a request that is repeated after an unknown outcome keeps its key, and any other request has a new key.
 
 A hash of the body alone would be wrong. A service stores its response to a key for a day, and repeats it instead of acting.
 Then a value that changes from A to B and back to A would stay at B. A refusal, for example because of a quota, would be repeated

@@ -93,7 +93,7 @@ class Lane:
         self._checked_at = -1
         """The generation of the wake-ups before the lane last queried the mirror for pending entries."""
         self._all_claimed: tuple[int, int] | None = None
-        """The wake-ups and releases before the last claim, if it took all pending entries; None: entries may be left."""
+        """`_pending_changes` before the last claim, if the claim took all pending entries; None: entries may be left."""
         self._retry = ChangeSignal()
         self._is_check_due = checks_sink
         self._failures = 0
@@ -106,13 +106,13 @@ class Lane:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing happens soon without a signal: the lane is paused, or idle after all wake-ups and checks."""
+        """Whether the lane does nothing soon without a signal: it is paused, or idle after all wake-ups and checks."""
         status = self.report.status
         is_handled = self._checked_at == self._wakeups.generation and not self._is_check_due
         return status == "paused" or (status == "idle" and is_handled)
 
     def wake(self) -> None:
-        """Notify the lane of pending entries. An idle lane checks at once; a blocked lane completes its wait."""
+        """Notify the lane of pending entries. An idle lane checks at once; a blocked lane first completes its wait."""
         self._wakeups.notify()
 
     def check_sink(self) -> None:
@@ -346,7 +346,7 @@ class Lane:
             await finish_within(self._limits.grace_seconds if self._resolver.is_creating else 0.0, {resolving})
 
     async def _finish(self, in_flight: set[asyncio.Task[None]]) -> None:
-        """Let requests in flight complete within the grace period, then cancel them. Unanswered entries stay pending."""
+        """Let requests in flight complete within the grace period, then cancel them. Their entries then stay pending."""
         if isinstance(self._sender, SingleSender) and in_flight:
             self._sender.close()
         await finish_within(self._limits.grace_seconds, in_flight)
@@ -355,7 +355,7 @@ class Lane:
                 task.exception()  # the first failure ends the lane; later failures have the same cause
 
     async def _wait_for_turn(self) -> None:
-        """Wait while the service is away or denies access, until this lane's turn to try for all lanes."""
+        """Wait while the service is away or denies access, unless this lane may try for all lanes."""
         while True:
             known = self._limiter.changes.generation
             wait = self._limiter.request_turn(self, self._address.workspace)
@@ -381,7 +381,7 @@ class Lane:
         backoff = self._limits.pause if is_paused else self._limits.retry
         seconds = backoff.delay(self._failures, self._random())
         if blocker.retry_after_seconds is not None:
-            # Never earlier than the service requests; the jitter separates senders with the same Retry-After.
+            # The lane never retries earlier than the service requests. Jitter separates senders that got the same Retry-After.
             seconds = blocker.retry_after_seconds + self._limits.retry.delay(1, self._random())
         since = self._reporter.since
         self._reporter.log(blocker, seconds, since, failures=self._failures)

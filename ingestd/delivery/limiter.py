@@ -1,7 +1,7 @@
 """Limits the load on one service, for all lanes together: concurrent requests, request rate, and waits during an outage.
 
-The rules are pure: `ingestd.core.concurrency`, `ingestd.core.rate` and `ingestd.core.breaker`. This module applies them to the
-clock and queues the callers that have to wait. All methods belong to the event loop's thread.
+The rules are pure code in `ingestd.core.concurrency`, `ingestd.core.rate` and `ingestd.core.breaker`. This module applies them
+with a clock, and queues the callers that have to wait. All methods belong to the event loop's thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane must not send requests now, with the sentence of the last attempt.
 
     ``status``: the service is unavailable (backing off), or it denies access (paused). ``until``: when the service is tried
-    again, in seconds since the epoch. ``seconds``: the time from now until then; None while another lane tries.
+    again, in seconds since the epoch. ``seconds``: the time from now until the next attempt; None while another lane tries.
     """
 
     status: Literal["backing off", "paused"]
@@ -165,7 +165,7 @@ class Limiter:
     # ------------------------------------------------------------------------------------------------ responses
 
     def record_response(self, response: ServiceResponse[Any], *, size: int | None = None) -> None:
-        """Adapt the limits to a response. ``size``: the number of entries written; None: its latency is not measured."""
+        """Adapt the limits to a response. ``size``: the number of entries written; None: do not measure the latency."""
         now = self._clock()
         others = max(0, self._in_flight - 1)
         retry_after = response.outcome.retry_after_seconds
@@ -259,7 +259,7 @@ class Limiter:
             self.changes.notify()
 
     def record_denial(self, denied: Denied, workspace: str, sentence: str) -> None:
-        """Block all lanes that a denial concerns. Within `DeliveryLimits.denied_seconds`, one of them tries again for all."""
+        """Block all lanes that a denial concerns. Within `DeliveryLimits.denied_seconds`, one lane tries again for them."""
         now, scope = self._clock(), "" if denied == "service" else workspace
         known = self._denials.get(scope)
         if known is not None and (known.prober is not None or now < known.until):

@@ -20,8 +20,8 @@ async def find_sink(
 ) -> SinkSummary | ServiceResponse[SinkSummary]:
     """Return the sink that the mirror remembers, or the response of the service if it neither lists nor returns the sink.
 
-    A list alone is no proof, so the sink itself is requested. The remedy of a lost sink is ``missing``. ``listed``: the sinks
-    of the workspace. The service must have the workspace.
+    A list alone is no proof of a loss, so the sink itself is requested. If the sink is lost, the remedy of the response is
+    ``missing``. ``listed``: the sinks of the workspace. The service must have the workspace.
     """
     found = next((sink for sink in listed if sink.id == state.sink_id), None)
     if found is not None:

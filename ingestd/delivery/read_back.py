@@ -1,7 +1,7 @@
 """Reading back after a request with an unknown outcome, for a service without a writer fence (service contract M11).
 
-Such a request may take effect after a newer request. A service with a fence refuses a late request. If a service has no fence,
-the entries are read back before they are acknowledged, and stay pending if the service has other values.
+A request with an unknown outcome may take effect after a newer request. A service with a fence refuses a late request. If a
+service has no fence, the entries are read back before they are acknowledged, and stay pending if the service has other values.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ingestd.mirror.port import LaneState
 class ReadBack:
     """Reads entries of one lane back.
 
-    ``unknown``: by sink of the mirror, the newest segment of a request with an unknown outcome. This mapping exists longer than
-    the lane.
+    ``unknown``: by id of the sink in the mirror, the newest segment of a request with an unknown outcome. The caller keeps this
+    mapping when it replaces the lane.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ReadBack:
         return self._unknown[self._lane] > 0
 
     def is_needed(self, oldest: int, response: ServiceResponse[Any]) -> bool:
-        """Return whether entries that were pending since the segment ``oldest`` must be read back after this success."""
+        """Return whether entries must be read back after a success. ``oldest``: see `ClaimPart`."""
         return not response.fenced and oldest <= self._unknown[self._lane]
 
     async def check(self, sink: ResolvedSink, items: Sequence[Item], response: ServiceResponse[Any]) -> Blocker | None:
@@ -77,7 +77,7 @@ class ReadBack:
         )
 
     async def _read(self, sink: ResolvedSink, items: Sequence[Item]) -> Mapping[str, Row] | Blocker:
-        """Return the service's entries of these items, by normalized key. Reads one entry, or all entries of the sink."""
+        """Return the service's entries with the keys of ``items``, by normalized key. Reads one entry, or the whole sink."""
         wanted = {_nfc(item.key) for item in items}
         if len(items) == 1:
             try:

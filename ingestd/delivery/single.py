@@ -1,4 +1,4 @@
-"""Delivery of single entries, for a service with only the documented interface; `ingestd.core.plan` has the steps.
+"""Delivery of single entries, for a service without bulk requests; `ingestd.core.plan` decides the steps.
 
 An origin never prevents a delivery: a rejected step is sent again without its origin. A patch has no origin, because its body
 has no member for it.
@@ -30,7 +30,7 @@ from ingestd.mirror.port import Claim, RejectedEntry
 
 
 class _ClaimProgress:
-    """Results of a claim that are not acknowledged yet. Their number, their age and the end of the claim cause a flush."""
+    """Results of a claim that are not acknowledged yet. They are flushed if they are many or old, and when the claim ends."""
 
     def __init__(self, claim: Claim, results: ClaimResults, limits: DeliveryLimits) -> None:
         self._claim = claim
@@ -195,7 +195,7 @@ class SingleSender:
             self._record_response(response, item)
             match following := self._next_step(step, item, response):
                 case "reject" if origin or (response.facts.fault is Fault.VALUE_CHANGED and not is_repeated):
-                    # The origin may be the reason; another value may be a later one of another program.
+                    # The origin may be the reason. A changed value may come from a later write of another program.
                     origin, is_repeated = b"", True
                 case "done":
                     return await self._lane.read_back.check(self._sink, (item,), response) or item.key, response

@@ -1,7 +1,7 @@
 """Resolves the sink of a lane: finds the workspace and the sink, creates a missing sink, and adopts existing entries.
 
-The sink is looked up before each creation, also after a request without a response, after a crash, and after the service
-reported that the sink is missing. So no failure creates a second sink with the same label.
+The sink is looked up before each creation, also after a request without a response or a crash. The same is true after the
+service has reported that the sink is missing. So no failure creates a second sink with the same label.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ class SinkResolver:
     async def check(self, state: LaneState) -> Blocker | None:
         """Check whether the service still has the remembered sink. If it was lost, its entries become pending again.
 
-        Return a blocker if the sink is not created again. Other failures, for example of an unreachable service, are ignored,
-        because they do not prove a loss.
+        Return a blocker if the configuration forbids creating a lost sink again. Other failures, for example an unreachable
+        service, are ignored, because they do not prove a loss.
         """
         response = await self._lane.client.has_sink(state.workspace_id, state.sink_id)
         if response.outcome.remedy != "missing" or not await is_lost(self._lane.client, state):
@@ -258,7 +258,7 @@ class SinkCreation:
         if response.outcome.remedy in {"reject", "shrink"}:
             return await self._create_empty(lane, workspace, segments, listed)
         if response.value is not None:
-            # The response is a repeated one, or does not list the entries as they were sent. Only a read of the sink is reliable.
+            # The service repeated a stored response, or does not list the entries as they were sent. So the sink must be read.
             self._lane.keys.record_refusal()
             return Blocker(reaction="reopen", sentence="The sink was created; its content is being read.")
         return self._blocker(response)
@@ -276,7 +276,7 @@ class SinkCreation:
     async def _request(
         self, workspace: str, segments: Sequence[int], items: Sequence[Item] = (), origins: bytes = b""
     ) -> ServiceResponse[SinkSummary]:
-        """Send the request. ``segments``: of the entries that cause the creation, also if the sink is created empty."""
+        """Send the request that creates the sink. ``segments``: of the pending entries, even if the sink is created empty."""
         entries = tuple(msgspec.Raw(item.raw) for item in items)
         body = msgspec.json.encode(
             {"label": self._lane.address.name.strip()}

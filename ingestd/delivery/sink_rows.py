@@ -37,9 +37,9 @@ def row_of(entry: Mapping[str, Any]) -> Row:
 
 
 def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
-    """Return `row_of` with the author: None if two authors wrote the entry, or if the service names no author.
+    """Return `row_of` with the authors and the time of an entry; see `SignedRow`.
 
-    The row also has the author of the last change, if it differs, and the time of that change as the service writes it.
+    The time is as the service writes it. Authors and time are None if the service does not state them.
 
     Raises:
         UnreadableBody: the entry has no key.

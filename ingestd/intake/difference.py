@@ -14,7 +14,7 @@ from ingestd.mirror.port import Snapshot
 from ingestd.mirror.row_hashes import RowHashes
 
 _JOINED_RATIO = 16
-"""A batch is joined with the previous hashes only if there are at most this many of them for each hash of the batch.
+"""A batch is joined with the previous hashes only up to this ratio of previous hashes to hashes of the batch.
 
 A join takes half the time of a search (measured), but it reads all previous hashes. With many small batches in a large reading,
 this time would grow with the square of the number of batches. The sorted previous hashes are then searched instead.
@@ -45,7 +45,7 @@ class Difference:
             self._load_previous = None
 
     def load_sections(self) -> dict[bytes, int]:
-        """Load the previous reading; return the record counts of its sections, by digest. `mask_new` accepts them as known."""
+        """Load the previous reading. Return the record counts of the sections, by digest, that `mask_new` accepts as known."""
         if self._load_previous is None:
             return {}
         previous, self._load_previous = self._load_previous(), None
@@ -75,7 +75,7 @@ class Difference:
         return hashes.is_in(missing.implode())
 
     def seen(self) -> Snapshot:
-        """Return all records of this reading. Nothing can be compared afterwards."""
+        """Return all records of this reading. Call it last, because it deletes the previous hashes."""
         self._previous = None  # the previous hashes are no longer needed, and are as large as the result
         return self._seen.end()
 
@@ -94,7 +94,7 @@ class Difference:
         if is_small:
             indexes = previous.search_sorted(ordered).clip(0, previous.len() - 1)
             return ordered.filter(previous.gather(indexes) != ordered)
-        # For each value, an as-of join finds the greatest previous hash that is not above it. It reads both from start to end.
+        # For each value, an as-of join finds the greatest previous hash that is not above the value. It reads both series once.
         joined = (
             ordered.alias("hash")
             .to_frame()
@@ -153,7 +153,7 @@ class SeenRecords:
         self._has_sections = True
 
     def know(self, previous: pl.Series, sections: pl.DataFrame | None) -> dict[bytes, int]:
-        """Use the sections of the previous reading; return the number of records of each, by digest."""
+        """Use the sections of the previous reading; return the number of records of each section, by digest."""
         start = 0
         if sections is not None:
             self._previous = previous

@@ -44,7 +44,7 @@ class EntrySorter:
         """
         ordered = entries.sort("key", maintain_order=True)  # stable: entries with equal keys keep their order
         if self._bounds is None:
-            # The first entries are a sample. A bad sample makes the parts uneven, but not wrong.
+            # The first entries are a sample. If it is not typical, the parts differ in size, but the result is correct.
             self._bounds = ordered["key"].gather([ordered.height * part // RANGES for part in range(1, RANGES)])
         edges = [0, *ordered["key"].search_sorted(self._bounds).to_list(), ordered.height]
         for part, (start, end) in enumerate(pairwise(edges)):

@@ -87,7 +87,7 @@ def parse_table(content: bytes, source: TableSource, path: Path) -> Table:
     """Return the values of a table by key.
 
     Raises:
-        SourceUnavailable: the content is no CSV table with these columns, or has a key twice.
+        SourceUnavailable: the content is no CSV table with the columns of ``source``, or has a key twice.
     """
 
     def problem(sentence: str) -> SourceUnavailable:

@@ -16,7 +16,7 @@ def partition_digest(
 ) -> str:
     """Return the digest of mapping, tables, groups, contract and `Connector.record_settings`.
 
-    What is not configured does not change the digest.
+    A part that is not configured does not change the digest.
     """
     digest = mapping.digest
     if groups is not None:

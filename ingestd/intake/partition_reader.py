@@ -53,10 +53,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one reading of a partition. Its effects outside the mirror follow the commit.
+    """The result of one reading of a partition. Effects outside the mirror, such as events, must follow the commit.
 
     ``summary``: the summary of the run; None: there was nothing to store, or the reading failed. ``failure``: why the partition
-    could not be read. ``again``: how the partition must be read again; None: it need not be.
+    could not be read. ``again``: how the partition must be read again; None: it need not be read again.
     """
 
     summary: RunSummary | None = None
@@ -101,7 +101,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
         return partition_digest(self.mapping, self.groups, self.contract, self.connector)
 
     def known_cursor(self, partition: Partition) -> Cursor | None:
-        """Return the cursor after which a partition is read; None: from its start."""
+        """Return the cursor after which a partition is read; None: it is read from its start."""
         return self.mirror.known_cursor(self.pipeline, partition.name, self.sink, self.digest)
 
     @property
@@ -109,7 +109,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
         return bool(self.mapping.facts or (self.groups is not None and self.groups.facts))
 
     def store(self, partition: Partition, attempt: Attempt, reading: PartitionBatches | None = None) -> StoredPartition:
-        """Store one partition: ``reading``, or a new reading. If the result has ``again``, nothing is recorded as read."""
+        """Store ``reading``, or a new reading of the partition. If the result has ``again``, read the partition again."""
         state = self.mirror.open_partition(self.pipeline, partition, self.sink, self.digest)
         if not partition.replayable:
             map_retried(self.mirror, state.id, self.mapping)
@@ -187,7 +187,7 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
     def _take_batches(
         self, run: Run, reading: PartitionBatches, state: PartitionState, attempt: Attempt, *, is_held: bool
     ) -> StoredPartition:
-        """Store the batches of a reading. ``is_held``: compare it with the held or discarded run of the partition."""
+        """Store the batches of a reading. ``is_held``: the reading is compared with the partition's held or discarded run."""
         summary = None
         for batch in reading:
             if batch.unchanged and is_held:
@@ -243,9 +243,9 @@ class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
     def _begin_reading(
         self, partition: Partition, cursor: Cursor | None, run: Run
     ) -> Iterator[Batch | RecordUnreadable]:
-        """Read a partition, without its known sections if row hashes depend only on the records.
+        """Begin a reading of a partition. Skip known sections if equal records always produce equal entries.
 
-        A contract and groups examine every record, and a fact may change although the records do not.
+        Do not skip sections with a contract or groups, which examine every record, or with a mapping that uses facts.
         """
         can_compare = partition.snapshot and self.maps_as_read and not self._uses_facts
         if can_compare and self._sections is not None:

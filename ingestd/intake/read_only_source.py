@@ -12,8 +12,8 @@ from ingestd.sdk import Connector
 class ReadOnlySource(Connector):
     """Passes only the calls that a reading needs to a connector.
 
-    A connector changes its source only when it is notified of an acknowledgement or of a failure. These notifications are not
-    passed on. The capabilities of the connector are hidden, so nothing is watched or pruned.
+    A connector changes its source only when it is notified of an acknowledgement or of a failure. Such notifications are not
+    passed on. The optional protocols of the connector are hidden, so nothing is watched or pruned.
     """
 
     def __init__(self, connector: Connector) -> None:

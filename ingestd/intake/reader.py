@@ -98,7 +98,7 @@ class Reader:
         self._has_tables = False
         self._stopped = threading.Event()
         self._must_end = threading.Event()
-        """If set, the running pass ends at its next batch, even if the pause that requested this has already ended."""
+        """If set, the running pass ends at its next batch, even if the pause that set the event has already ended."""
         self._remap = threading.Event()
         self._failures = SourceFailures(pipeline, connector, emit)
         self._partitions = PartitionReader(
@@ -139,7 +139,7 @@ class Reader:
         return self._partitions.mapping.columns_of(key, member)
 
     def remap(self) -> None:
-        """Make the next pass map retried records: it first resets the connector's memory of its partitions."""
+        """Make the next pass map retried records. For this, the pass first resets the connector's memory of its partitions."""
         self._remap.set()
 
     def read_pass(self) -> PassReport:
@@ -150,7 +150,7 @@ class Reader:
         """
         note_progress()  # one call of a thread may make several passes
         self._must_end.clear()
-        # These are read after the clear, so that no call of `stop` or `pause` is lost.
+        # Both flags are read after the clear, so that no call of `stop` or `pause` is lost.
         if self._stopped.is_set() or self.is_paused:
             self._must_end.set()
         began = self._now()
@@ -210,7 +210,7 @@ class Reader:
         )
 
     def _read_lookups(self) -> None:
-        """Use the current tables of the lookups. Another table means another mapping: every record is mapped again."""
+        """Use the current tables of the lookups. If a table has changed, every record is mapped again."""
         tables = self.lookups.read() if self.lookups is not None else None
         if tables is not None:
             self._partitions.mapping = self._partitions.mapping.with_tables(tables)
@@ -284,7 +284,7 @@ class Reader:
     def _store_together(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
         """Store small partitions in one transaction, up to a time limit. Effects outside the mirror follow the commit.
 
-        A partition that must be read again ends the transaction: if keys are equal, the value of the later partition counts.
+        If a partition must be read again, the transaction ends: later partitions must be stored after its second reading.
         """
         until = self._clock() + _TOGETHER_SECONDS
         stored: list[tuple[Partition, StoredPartition]] = []

@@ -32,8 +32,8 @@ _LONGEST_RETRY_SECONDS = 86_400.0
 _LOOKUP_SECONDS = 5.0
 """Time between two checks of the files of lookups."""
 _GRIDS_SECONDS = (10.0, 1.0)
-"""Rescans are due at multiples of the first of these intervals that is short enough. So one call of a thread makes many
-rescans."""
+"""Rescans are due at multiples of one of these intervals: the first that is shorter than half of the source's rescan interval.
+So one call of a thread makes the rescans of many sources."""
 
 
 class MadePass(NamedTuple):
@@ -50,7 +50,7 @@ class MadePass(NamedTuple):
 
 
 class ReaderTask:
-    """Calls one reader when there is a reason to, one call at a time."""
+    """Calls one reader when there is a reason to, one call at a time. ``former``: the pipeline's removed task and its end."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ReaderTask:
         return max(0.0, self._not_before - self._in(0.0))
 
     async def run(self) -> None:
-        """Read when there is a reason to, until cancelled. After a failure, a new call reads at once."""
+        """Read when there is a reason to, until cancelled. If this method is called again after a failure, it reads at once."""
         if self._former is not None:
             await asyncio.wait([self._former])
             self._former = None
@@ -123,7 +123,7 @@ class ReaderTask:
             while True:
                 known = self._wakeup.generation
                 acknowledged: bool | None = None
-                if self.reader.is_paused:  # a pass that becomes due during the pause is made when it ends
+                if self.reader.is_paused:  # a pass that becomes due during the pause is made when the pause ends
                     self._to_read, read_at = self._to_read or read_at is not None, None
                 elif self._to_read and asyncio.get_running_loop().time() < self._not_before:
                     # The schedule can't end this wait, because the source asked for it.
@@ -151,7 +151,7 @@ class ReaderTask:
     async def watch_lookups(self) -> None:
         """Read when a file of a lookup may have changed, until cancelled."""
         lookups = self.reader.lookups
-        # Polled, because a watch reports nothing about a file on a network share.
+        # The files are polled, because a watch does not report changes of a file on a network share.
         while lookups is not None:
             await asyncio.sleep(_LOOKUP_SECONDS)
             if not self._to_read and await self.in_thread(lookups.may_differ):
@@ -295,8 +295,8 @@ class ReaderTask:
         report = self.reader.read_pass()
         connector = self.reader.connector
         rescan = connector.rescan_seconds if self._watched and isinstance(connector, Watches) else None
-        # Partitions can be acknowledged only after the entries of this pass; their acknowledgement wakes this task. Until then,
-        # the delivery of these entries needs the interpreter and the state file.
+        # If every run changed entries, no partition can be acknowledged before these entries, and their acknowledgement wakes
+        # this task. Until then, `acknowledge` would only delay the delivery.
         is_pending = bool(report.read) and all(run.created or run.updated or run.removed for run in report.read)
         return MadePass(report, connector.waiting(), rescan, is_pending or self.acknowledge())
 

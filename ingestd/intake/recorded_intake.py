@@ -63,11 +63,11 @@ def _update(digest: Any, hashes: pl.Series) -> None:
 
 
 class RecordedIntake:
-    """Passes the calls of a reader to ``intake``. It belongs to one thread at a time.
+    """Passes the calls of a reader to ``intake``, and records them. Only one thread at a time may use it.
 
-    ``readings``: by id of the partition. ``opened``: by name of the pipeline, the ids of its partitions, also of partitions
-    without new content. ``digests``: the digest of each pipeline's mapping, by name. ``on_records`` is called with the number
-    of records of each batch.
+    ``readings``: the recorded readings, by id of the partition. ``opened``: by name of the pipeline, the ids of its partitions,
+    also of partitions without new content. ``digests``: the digest of each pipeline's mapping, by name. ``on_records`` is
+    called with the number of records of each batch.
     """
 
     def __init__(self, intake: IntakeStore, *, on_records: Callable[[int], None] = lambda _: None) -> None:

@@ -16,8 +16,8 @@ _UNREAD = 0x9E3779B97F4A7C15
 class RejectedNames:
     """Names the entries of the rejected records of one reading.
 
-    ``hashes``: the hashes of records that the source could not read. They belong to the records of the reading, because an
-    entry is removed if no record has its hash. ``is_complete``: the key of each rejected record is known.
+    ``hashes``: the hashes of records that the source could not read. They count as records of the reading, because an entry is
+    removed if no record has its hash. ``is_complete``: the key of each rejected record is known.
     """
 
     def __init__(self, mapping: EntryMapping) -> None:

@@ -13,7 +13,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped
 
 _PRESENT = 50
-"""After one pass has found this many rejected partitions in the source, it stops: each check may take a request to a server."""
+"""A pass stops its checks after it found this many rejected partitions in the source, because a check may need a request."""
 
 
 class RemovedPartitions:
@@ -44,7 +44,7 @@ class RemovedPartitions:
     def drop_rejections(self, listed: Container[str]) -> None:
         """Drop the rejections of partitions that a person has removed. ``listed``: the names that the source has just listed.
 
-        The source is asked about some rejected partitions that are not listed; the next call continues with later ones.
+        The source is asked about some rejected partitions that are not listed; the next call continues with later partitions.
         """
         if self._holder is None or not self._may_be_rejected or self._connector.moves_failed:
             return

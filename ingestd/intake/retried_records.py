@@ -1,4 +1,4 @@
-"""Retried records that the source does not repeat: they are mapped from the text that is stored with their rejections."""
+"""Maps retried records that the source does not yield again, from the text that is stored with their rejections."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _map(mapping: Mapping, records: Sequence[RetriedRecord], kind: pl.DataType) 
 
 
 def _entries(mapping: Mapping, records: Sequence[RetriedRecord], positions: pl.Series) -> pl.DataFrame:
-    """Return the entries that another pipeline had written."""
+    """Return the stored entries of ``records``, which were rejected because another pipeline had written their keys."""
     columns = {"key": 0, "value": 1, "data_type": 2}
     texts = {
         name: pl.Series([one.entry[at] for one in records if one.entry is not None], dtype=pl.String)

@@ -48,8 +48,8 @@ class Run:
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
     of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
     snapshot. ``hashes``: see `Difference`. ``prepared`` returns the result of a batch that was mapped before; else None.
-    ``clock``: monotonic seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: the
-    reason if all records of the last batch are rejected, because they lack a field. ``sha256``: the hash of the file, if its
+    ``clock``: monotonic seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: why
+    all records of the last batch are rejected (they lack a field); else empty. ``sha256``: the hash of the file, if its
     source states it. ``store_seconds``: the time of writes to the mirror; ``map_seconds``: the remaining time of `take`.
     """
 
@@ -74,7 +74,7 @@ class Run:
         self._mapping = mapping
         self._partition = partition
         self._state = state
-        # Without differences if the partition is not replayable: it can't read entries again that another partition took over.
+        # If a partition is not replayable, it uses no differences: it can't read a record again to take back an entry.
         self._whole = whole or state.snapshot is None or not partition.replayable
         self._guard = guard
         self._groups = groups
@@ -110,7 +110,7 @@ class Run:
         return self._clock() - self._began
 
     def load_sections(self) -> dict[bytes, int]:
-        """Return the number of records, by digest, of the sections that need not be read. Call it before `take`."""
+        """Return the sections that need not be read: by digest, the number of records. Call it before `take`."""
         return self._difference.load_sections()
 
     def take(self, batch: Batch) -> RunSummary | None:
@@ -216,7 +216,7 @@ class Run:
         )
 
     def _apply(self, batch: Batch, new: Batch, hashes: pl.Series, absent: AbsentField | None) -> Mapped:
-        """Map the ``new`` records of a batch, or use the earlier result of the batch. Reject them if a field is absent."""
+        """Map the ``new`` records of a batch, or use its prepared result. If a field is absent, reject all ``new`` records."""
         self.batch_rejection = ""
         if absent is None:
             prepared = self._prepared(batch)
@@ -306,7 +306,7 @@ class Run:
         return result
 
     def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
-        """Return the facts; their notice also states the differences that the contract accepted."""
+        """Return the facts, with the notices about missing values and accepted differences of the contract."""
         accepted = tuple(self._contract.notices.values()) if self._contract is not None else ()
         notices = [one for one in (facts.get(NOTICE, ""), self._silence.notice, *accepted) if one]
         return {**facts, NOTICE: " ".join(notices)} if notices else facts
@@ -358,7 +358,7 @@ _MOST = 1_000_000
 
 
 class AmendedRecords:
-    """Collects positions, if these are keys of the source, and the keys of the entries that their records produce."""
+    """Collects the positions of records, and the keys of their entries. Does nothing if positions are row numbers."""
 
     def __init__(self) -> None:
         self._kept: list[str] = []
@@ -369,7 +369,7 @@ class AmendedRecords:
     def add(self, batch: Batch, keys: Iterable[pl.Series], kept: Iterable[Position]) -> None:
         """Add a batch and the keys of the entries of its records.
 
-        ``kept``: positions of records that name unknown entries, so no entry from these positions is removed.
+        ``kept``: positions of rejected records with unknown keys; entries from these positions are not removed.
         """
         if batch.positions.dtype != pl.String:
             return
@@ -385,7 +385,7 @@ class AmendedRecords:
         self._keys += keys
 
     def amendment(self, last: Batch) -> Amendment | None:
-        """Return the positions and keys that were collected until the last batch; None if positions are row numbers."""
+        """Return the amendment of all batches; None if positions are row numbers. ``last``: the last batch."""
         if last.positions.dtype != pl.String:
             return None
         empty = pl.Series("position", [], dtype=pl.String)

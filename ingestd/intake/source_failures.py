@@ -15,9 +15,9 @@ _NOTICES = 5
 class SourceFailures:
     """Why a source or its partitions can't be used. `notices` and `of_partition` are thread-safe.
 
-    For the source: ``away``: it is not available; ``stops``: it can't be used as configured. For partitions: ``unreadable``;
-    ``unmoved`` after a rejection; ``unacknowledged``; ``uncommitted``: the connector could not handle a commit; ``unchecked``:
-    it is unknown whether the source still has a rejected partition; ``unpruned``: the same for an old partition.
+    Failures of the source: ``away``: it is not available; ``stops``: it can't be used as configured. Failures of partitions:
+    ``unreadable``; ``unmoved`` after a rejection; ``unacknowledged``; ``uncommitted``: the connector could not handle a commit.
+    It is unknown whether the source still has ``unchecked`` partitions (rejected) and ``unpruned`` partitions (read long ago).
     """
 
     def __init__(self, pipeline: str, connector: Connector, emit: Emit) -> None:

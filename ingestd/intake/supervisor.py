@@ -90,7 +90,7 @@ class SourceSupervisor:
     async def remove(self, names: Collection[str], *, wait_seconds: float) -> None:
         """End the passes of readers at their next batches, notify their connectors of acknowledged partitions, and close them.
 
-        Return after ``wait_seconds`` even if a call of a source has not returned. Its reader is then closed later.
+        Return after ``wait_seconds`` even if a call of a source has not returned. Its reader is then closed after the call.
 
         Raises:
             MirrorError: the state file cannot be used.
@@ -176,7 +176,7 @@ class SourceSupervisor:
     def use_pauses(self, names: Collection[str]) -> None:
         """Pause the pipelines ``names``, and only these. A running pass ends at its next batch.
 
-        Readings that were due during the pause are made when it ends, including a scheduled run.
+        Readings that were due during the pause are made when the pause ends, including a scheduled run.
         """
         self._paused = frozenset(names)
         for name, task in self._tasks.items():
@@ -213,7 +213,7 @@ class SourceSupervisor:
 
     def on_acknowledged(self, sink: SinkAddress | None = None) -> None:
         """Wake the sources of a sink's pipelines (None: all), because entries were acknowledged. Thread-safe."""
-        # If the pipeline of a sink is no longer configured, any configured pipeline may have taken it over.
+        # If no configured pipeline writes to the sink, any pipeline may have taken over the state of a former pipeline.
         for task in self._by_sink.get(sink, self._tasks.values()) if sink is not None else self._tasks.values():
             task.wake(read=False)
 

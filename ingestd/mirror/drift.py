@@ -6,14 +6,14 @@ A check begins, receives the content of the service in chunks, and ends with fin
 
 * A check compares only entries that were delivered before it began and are unchanged since. Entries that are pending, in
   flight, or written or removed by this daemon during the check are not drift.
-* A rejected entry is not drift, even after its rejection was dropped: the service is expected to lack it.
+* A rejected entry is not drift, even after its rejection was dropped: the service is expected to lack the entry.
 * A key that was found in the service at adoption, and that no source has named, is not drift: the mirror follows the service.
   Any other key that no source has named was added by another program.
 * A finding has an effect only if the entry has not changed since the comparison.
 
-The mirror also knows the *unexplained* entries of a sink. They were found in the service and never named by a source, or were
-written by a pipeline that was removed or that now has another sink or source. Only a check removes unexplained entries, and
-only if its caller has verified that every source of the sink was read completely since the adoption.
+The mirror also knows the *unexplained* entries of a sink. No source has ever named such an entry, or the pipeline that wrote it
+was removed or now has another sink or source. Only a check removes unexplained entries, and only if its caller has verified
+that every source of the sink was read completely since the adoption.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import Literal, TypeAlias
 import msgspec
 
 What: TypeAlias = Literal["added", "changed", "removed"]
-"""The change of the key by another program."""
+"""What another program did with the key."""
 
 DriftReaction: TypeAlias = Literal["", "sent again", "removed again", "adopted"]
 """The reaction to the finding; empty: none."""
 
 
 RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
-"""The unexplained entries that a check removes: none; the entries that this daemon certainly wrote; or all."""
+"""Which unexplained entries a check removes. keep: none · own: only entries that this daemon certainly wrote · remove: all."""
 
 Why: TypeAlias = Literal["found", "inactive", "elsewhere", "retired"]
-"""Why no source explains an entry: it was found in the service; its pipeline is no longer configured, now writes another sink,
-or now reads another source."""
+"""Why no source explains an entry. found: it was found in the service · inactive: its pipeline is no longer configured ·
+elsewhere: its pipeline now writes another sink · retired: its pipeline now reads another source."""
 
 
 class Unexplained(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +61,9 @@ class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
     the value in the service (None for a removed key). ``pipeline`` is empty for an added key. ``since``: time of the first
-    finding. ``reaction``: the reaction. ``changed_by``, ``changed_at``: the account that changed the entry and the time, as the
-    service reports them; empty and None if it does not. Times are seconds since the epoch. The names of the members are part of
-    the output of `ingestd drift --json`.
+    finding. ``changed_by``, ``changed_at``: the account that changed the entry, and the time of the change; empty and None if
+    the service does not report them. Times are seconds since the epoch. The names of the members are part of the output of
+    `ingestd drift --json`.
     """
 
     sink: str
@@ -121,9 +121,9 @@ START = (0, "")
 
 
 class SinkOwnership(msgspec.Struct, frozen=True, kw_only=True):
-    """Conditions for a comparison of a sink with its sources.
+    """Whether a sink can be compared with its sources.
 
-    ``rejected``: number of rejections of its active pipelines. ``doubt``: see `ingestd.mirror.port.SinkStatus`.
+    ``rejected``: number of rejections of the sink's active pipelines. ``doubt``: see `ingestd.mirror.port.SinkStatus`.
     """
 
     rejected: int

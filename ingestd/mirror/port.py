@@ -1,4 +1,4 @@
-"""The port between intake (writes desired values) and delivery (sends them).
+"""The interface between intake, which writes desired values, and delivery, which sends them.
 
 The mirror stores, for every (sink, key), the desired value and whether the service has confirmed it. *Pending* entries are
 grouped in **segments**. A segment has encoded entries of one sink and one kind, at most as many as one request may contain.
@@ -9,8 +9,8 @@ Guarantees (suite: ``tests/contract``):
 
 * After a method returns, its effect is durable. A crash during a method leaves the old state or a part of the new state; a
   second call completes the new state. Long operations use several transactions, so that other writers can run between them.
-* The entries, the rejects and the cursor of a batch of an incremental partition become durable together. For a
-  snapshot, they become durable at the end of its run at the latest.
+* The entries, the rejects and the cursor of a batch of an incremental partition become durable together. The batches of a
+  snapshot become durable at the end of its run at the latest.
 * Two open claims never contain the same key. A key with an older value in an open claim is not claimed again until that claim
   is acknowledged or released. This preserves the order for each key.
 * A segment's id is never reused, so it may be part of an idempotency key.
@@ -34,8 +34,8 @@ from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.row_hashes import RowHashes
 
 Removal: TypeAlias = Deletes | Literal["defer"]
-"""What a complete reading does with entries that none of its records names: a value of `Deletes`, or "defer": the next reading
-decides."""
+"""What a complete reading does with entries that none of its records names. "defer": keep them until the next reading decides;
+other values: see `Deletes`."""
 
 Kind: TypeAlias = Literal["create", "update", "delete"]
 """The change that the service probably needs: a new entry, a changed entry, a removal."""
@@ -49,7 +49,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``hashes``: one hash for each record, in any order; a million hashes take 8 MB. ``sections``: the sections of the source,
     with the columns ``digest`` (Binary) and ``records`` (UInt32), see `ingestd.core.record.Section`; None: not known. If the
-    sections are known, the row hashes are in their order.
+    sections are known, the row hashes are in the order of the sections.
     """
 
     hashes: RowHashes
@@ -59,13 +59,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a partition before a run.
 
-    ``cursor``: cursor of the last complete reading (None: never read, or read with another mapping). ``current``: since that
-    reading, no other partition of the pipeline has written or removed an entry, so its result is still valid. ``repeats``: two
-    records of that reading produced the same key. ``snapshot`` loads the row hashes of that reading. It is None if differences
-    are unreliable, because the partition is not ``current`` or ``repeats`` keys. ``awaiting``: the cursor that was read
-    completely but is not acknowledged to the connector yet, or None. ``withheld``: the cursor of a reading that is held or was
-    discarded, or None. While the source is unchanged after this cursor, there is nothing to read. ``after_rollback``: a person
-    rolled that reading back, so it is withheld even without a guard. ``is_rejected``: a later reading rejected the partition.
+    ``cursor``: cursor of the last complete reading (None: never read, or read with another mapping). ``current``: no other
+    partition of the pipeline has written or removed an entry since the last complete reading, so its result is still valid.
+    ``repeats``: two records of this reading produced the same key. ``snapshot`` loads the row hashes of this reading; None:
+    differences are unreliable, because it is not ``current`` or ``repeats`` keys. ``awaiting``: a cursor that was read but not
+    yet acknowledged to the connector, or None. ``withheld``: the cursor of a reading that is held or was discarded, or None.
+    While the source is unchanged after this cursor, there is nothing to read. ``after_rollback``: a person rolled the withheld
+    reading back, so it is withheld even without a guard. ``is_rejected``: a later reading rejected the partition.
     """
 
     id: int
@@ -110,7 +110,7 @@ class HeldRun(msgspec.Struct, frozen=True, kw_only=True):
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a run: records read, entries by kind of change, records rejected.
 
-    ``withheld``: if the entries were not written, the held or discarded run with this content; it may be this run itself.
+    ``withheld``: if the entries were not written, the held or discarded run with the same content, which may be this run.
     ``replaces``: the number of the held run that became obsolete because this run was written. ``notice``: a sentence about
     guesses and omissions of the reading; set only in the result of a run that has ended.
     """
@@ -145,8 +145,8 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a partial reading.
 
     ``positions``: the positions of the records that were read or found removed; None: there are too many. ``keys``: the keys
-    that these records produce or name now. ``kept``: the positions of rejected records with unknown keys; entries from these
-    positions stay. ``is_complete``: this reading and the readings before it have found every change.
+    that the records of the reading produce or name. ``kept``: the positions of rejected records with unknown keys; entries from
+    these positions stay. ``is_complete``: this reading and the readings before it have found every change.
     """
 
     positions: pl.Series | None
@@ -160,8 +160,8 @@ class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``id``: the number of the rejection. ``facts``: the facts of the ``run`` that rejected the record. ``row_hash`` (signed) is
     None if the source could not read the fields; ``record`` then has the text of the record. ``record`` is empty if another
-    rejection with the same hash stores the record, or if ``entry`` is set. ``entry``: key, value and data type, if another
-    pipeline had written the entry.
+    rejection with the same hash stores the record, or if ``entry`` is set. ``entry``: the key, value and data type that were
+    rejected because another pipeline had written the key; else None.
     """
 
     id: int
@@ -182,7 +182,7 @@ class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
 class WriteBatch(msgspec.Struct):
     """The result of `IntakeStore.batch`.
 
-    ``is_durable``: True after the commit of the batch; False before it, or if the state file failed and the batch was undone.
+    ``is_durable``: True after the commit of the batch; False before the commit, or if the state file failed.
     """
 
     is_durable: bool = False
@@ -223,9 +223,9 @@ class PartOrigin(msgspec.Struct, frozen=True, kw_only=True):
 class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
     """The live items of one segment: ``body`` is the JSON array of items for the request.
 
-    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: these are all live
-    items of the segment; False if the limits of the claim excluded some. ``oldest``: the oldest segment in which one of these
-    keys was pending. ``row_steps``: the encoded row numbers of the items in ``origin``, see `encode_row_steps`.
+    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: ``body`` has all
+    live items of the segment; False if the limits of the claim excluded some. ``oldest``: the oldest segment in which one of
+    these keys was pending. ``row_steps``: the encoded row numbers of the items in ``origin``, see `encode_row_steps`.
     """
 
     segment: int
@@ -241,7 +241,7 @@ class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """Claimed pending entries. No other open claim has any of their keys.
 
-    ``is_complete``: when the claim was made, no other entries of the sink were pending.
+    ``is_complete``: the claim has all entries of the sink that were pending when it was made.
     """
 
     sink: int
@@ -269,11 +269,11 @@ class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ColumnsOf: TypeAlias = Callable[[str, str, str], tuple[str, ...]]
-"""Returns the source columns of an entry's member, from a pipeline's name, the key and the member."""
+"""Returns the source columns of a member of an entry. Arguments: the pipeline's name, the key, and the member."""
 
 
 class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One HTTP request and its result; ``sentence`` is for people, ``outcome`` is one of the five outcomes."""
+    """One HTTP request and its result. ``sentence``: the result, for people. ``outcome``: see `ingestd.core.outcome`."""
 
     operation: str
     items: int
@@ -299,9 +299,9 @@ class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
 class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a sink for `ingestd status`.
 
-    ``unexplained``: the number of entries that no source explains; ``read``: since the adoption of the sink, each of its active
-    pipelines was read completely. ``blocker``: the blocker of its lane. ``doubt``: why the mirror may not know the content of
-    the sink; empty if there is no doubt.
+    ``unexplained``: the number of entries that no source explains. ``read``: since the adoption of the sink, each active
+    pipeline of the sink was read completely. ``blocker``: the blocker of the sink's lane. ``doubt``: why the mirror may not
+    know the content of the sink; empty if there is no doubt.
     """
 
     address: SinkAddress
@@ -320,7 +320,7 @@ class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
 class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
     """The pending entries of a sink. ``oldest_at``: when the oldest pending segment was created; None: nothing is pending.
 
-    An entry that is retried, adopted or changed moves to a new segment. Times are seconds since the epoch.
+    If an entry is retried, adopted or changed, its age begins again. Times are seconds since the epoch.
     """
 
     address: SinkAddress
@@ -339,11 +339,11 @@ class PartitionNotice(msgspec.Struct, frozen=True, kw_only=True):
 class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a pipeline; times are seconds since the epoch.
 
-    ``notices``: the newest notices of the partitions that its source still has, and of the partition that was read last.
+    ``notices``: the newest notices of the partitions that the source still has, and of the partition that was read last.
     ``noticed``: the number of partitions with a notice. ``within_deadband``: the number of entries with a last value that was
-    not sent, because it is within the dead-band. ``failure``: why the last run was incomplete; ``failure_rejected``: its file
-    or table is rejected because of this failure. ``unchanged``: the last run found the content that was read before.
-    ``reading``, ``read_at``: in this case, the last run of the file or table that read records, and its begin; else None.
+    not sent, because it is within the dead-band. ``failure``: why the last run was incomplete. ``failure_rejected``: the file
+    or table of the last run is rejected because of this failure. ``unchanged``: the last run found the content that was read
+    before. ``reading``, ``read_at``: if ``unchanged``, the last run of the file or table that read records, and its begin.
     """
 
     name: str
@@ -378,9 +378,9 @@ class EntryOrigin(msgspec.Struct, frozen=True, kw_only=True):
     ``facts``: the connector's facts about the partition (such as hash, owner and mtime of a file). ``pipeline`` is empty for an
     entry that was found in the service and that no source has named. ``run``: the number of the reading; 0: none. ``rejected``:
     the service rejected the value. ``row_hash``: the hash of the record (`Mapping.row_hashes`) as a signed integer. ``digest``:
-    the digest of the partition's mapping. ``delivered_at``: when the service acknowledged the request with the entry, by
-    ``operation`` with ``status``; None if it is not known. Times are seconds since the epoch. ``last_read``: a later value of
-    the source that was not sent, because it is within the dead-band; None: there is none.
+    the digest of the partition's mapping. ``delivered_at``: when the service acknowledged the entry; None if it is not known.
+    ``operation``, ``status``: the acknowledged request and its HTTP status. ``last_read``: a later value of the source that was
+    not sent, because it is within the dead-band; None: there is none. Times are seconds since the epoch.
     """
 
     workspace: str

@@ -14,7 +14,7 @@ from ingestd.core.phrases import first_names
 from ingestd.core.record import Position
 
 Subject: TypeAlias = Literal["record", "entry", "conflict", "partition"]
-"""The subject: a source record, an entry refused by the service, a key that another pipeline writes, or a whole partition."""
+"""What was rejected: a source record, an entry refused by the service, a key that another pipeline writes, or a partition."""
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 class Retried(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a retry. ``records``: number of records, conflicts and partitions to map again.
 
-    ``entries``: number of entries that are pending again. ``pipelines``: the pipelines of the records; they must be read.
+    ``entries``: number of entries that are pending again. ``pipelines``: the pipelines that must be read for ``records``.
     """
 
     records: int = 0

@@ -17,7 +17,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     ``seen_at``: when the source first named the partition. ``cursor``: cursor of the last complete reading. ``reading``,
     ``read_at``, ``ended_at``, ``facts``: the last reading with new content; None and 0 if there was none or it was pruned.
     ``acknowledged_at``: when the last complete reading was acknowledged to the connector; None: not yet. ``same_as``: a
-    partition of the pipeline that had the same content earlier; empty: none. ``again_at``: when a later reading last found this
+    partition of the pipeline that had the same content earlier; empty: none. ``again_at``: when a later reading last found the
     content unchanged; 0: never. ``failure``, ``failed_at``: why and when the last reading failed; empty and 0: it was complete.
     ``pending``: number of entries that are not delivered yet. ``rejected``: number of rejections.
     """
@@ -104,19 +104,19 @@ class StoredCursor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Ending: TypeAlias = Literal["replaced", "removed", "approved", "adopted", "overwritten", "rolled_back"]
-"""Why a value ended.
+"""Why an entry no longer has a former value.
 
 replaced: a source has another value · removed: no source has a value · approved: an approved run has another value · adopted:
 the service's content was adopted · overwritten: a value that was found in the service was overwritten · rolled_back: a person
 restored an earlier value."""
 
 FormerDelivery: TypeAlias = Literal["delivered", "rejected", "sent", "pending", "found"]
-"""The delivery of a former value. ``sent``: when the value ended, a request with it had no response yet. ``pending``: the value
-was never sent. ``found``: the daemon found the value in the service."""
+"""The delivery of a former value. ``sent``: when the value was replaced or removed, a request with the value had no response
+yet. ``pending``: the value was never sent. ``found``: the daemon found the value in the service."""
 
 
 class FormerValue(msgspec.Struct, frozen=True, kw_only=True):
-    """A former value of an entry: from the record at ``position`` of ``partition``, read at ``read_at`` by the run ``run``.
+    """A former value of an entry. It came from the record at ``position`` of ``partition``, read at ``read_at`` by ``run``.
 
     Times are seconds since the epoch; None if they are not known. ``pipeline`` is empty for a value that was found in the
     service. ``run`` and ``ended_by`` are 0 if there was no run. ``ended_at``: when the value was replaced or removed.

@@ -28,9 +28,9 @@ class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is rolled back. ``started``: seconds since the epoch. ``is_held``: its content is held, not delivered again.
+    """A run that is rolled back. ``started``: seconds since the epoch. ``is_held``: the content of the run becomes held.
 
-    If a run is not held, its content is not read again, because the source yields only new records or its file is gone.
+    If the content is not held, it is not read again: the source yields only new records, or its file is gone.
     """
 
     run: int
@@ -41,7 +41,7 @@ class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UndoneKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key with its present value, and its value after the rollback. If a data type is None, there is no entry."""
+    """A key with its present and its restored value. ``now_type``, ``restored_type``: None if there is no value."""
 
     sink: str
     key: str
@@ -52,7 +52,7 @@ class UndoneKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of the runs that the rollback does not change, and the reason."""
+    """A key that the runs have changed but the rollback does not change, and the reason."""
 
     sink: str
     key: str

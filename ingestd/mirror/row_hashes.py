@@ -1,4 +1,4 @@
-"""The row hashes of a reading, processed in ranges so that memory does not grow with their number.
+"""The row hashes of a reading, processed in ranges so that memory does not grow with the number of hashes.
 
 A row hash has 64 bits. The first bits divide many hashes into ranges of about the same size. Code that needs sorted hashes
 processes one range after the other, so that only one range is in memory.
@@ -30,7 +30,7 @@ class RowHashes:
 
     @classmethod
     def of(cls, hashes: pl.Series) -> Self:
-        """Return hashes that are in memory."""
+        """Return the row hashes of a series in memory."""
         return cls(lambda: (hashes,), hashes.len())
 
     def plus(self, more: Iterable[pl.Series]) -> RowHashes:
@@ -62,7 +62,7 @@ class RowHashes:
 
 
 class HashRange:
-    """The sorted ``hashes`` with equal first ``bits`` bits; as an integer, these bits are the ``number`` of the range."""
+    """The sorted ``hashes`` with the same first ``bits`` bits. ``number``: the integer value of these bits."""
 
     def __init__(self, hashes: pl.Series, number: int, bits: int) -> None:
         self.hashes = hashes.sort()
@@ -75,7 +75,7 @@ class HashRange:
         return {"shift": _BITS - self._bits, "mask": (1 << self._bits) - 1, "range": self._number}
 
     def within(self, hashes: pl.Series) -> pl.Series:
-        """Return those of ``hashes`` (``pl.UInt64``) that belong to this range."""
+        """Return the ``hashes`` (``pl.UInt64``) that belong to this range."""
         return _within(hashes, self._number, self._bits)
 
     def mask_absent(self, hashes: pl.Series) -> pl.Series:

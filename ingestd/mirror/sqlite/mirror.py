@@ -27,9 +27,9 @@ from ingestd.wire.writer import Writer
 class SqliteMirror:
     """The open state file with its interfaces: intake, delivery, rejections, drift and status.
 
-    ``sequence`` reports whether this state file was used last. ``on_pending`` is called with the sink's id when entries
-    become pending, from the committing thread. ``on_acknowledged`` is called when deferred acknowledgements are written.
-    ``on_unwritable`` is called with a sentence when the file cannot be written, ``on_writable`` when it can be written again.
+    ``sequence``: the sequence file of the state file. ``on_pending`` is called with the sink's id when entries become pending,
+    in the committing thread. ``on_acknowledged`` is called when deferred acknowledgements are written. ``on_unwritable`` is
+    called with a sentence when the file cannot be written, ``on_writable`` when it can be written again.
     """
 
     def __init__(self, state: StateFile, sequence: SequenceFile, *, now: Callable[[], float]) -> None:
@@ -75,7 +75,7 @@ class SqliteMirror:
     def note_behind(self, newest: Writer) -> str:
         """Record that the service has newer requests than this state file knows; return the reason. Blocks.
 
-        Afterwards every adopted sink is in doubt, and the next start has a newer attempt than ``newest``.
+        Afterwards every adopted sink is in doubt, and the next start uses a higher attempt number than ``newest``.
 
         Raises:
             MirrorError: the files can't be written.
@@ -90,7 +90,7 @@ class SqliteMirror:
         """Record that another process may have sent newer entries than this state file knows; return the reason. Blocks.
 
         ``changed_since``: a time of the service, in seconds since the epoch. If the service changed an entry after this time,
-        its value is newer than the pending value here, unless a source confirms the pending value.
+        the service's value is newer than the pending value of this state file, unless a source confirms the pending value.
 
         Raises:
             MirrorError: the file can't be written.
@@ -102,7 +102,7 @@ class SqliteMirror:
         return reason
 
     def note_written_before(self, sink: SinkAddress) -> None:
-        """Record that another, unknown state file has written the sink, and may have left entries in it. Blocks.
+        """Record that an unknown state file has written the sink, and may have left entries in the sink. Blocks.
 
         Raises:
             MirrorError: the file can't be written.

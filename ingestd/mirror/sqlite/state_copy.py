@@ -1,4 +1,4 @@
-"""Two private copies of a state file. A reading is written to one copy; the difference between both copies is a plan."""
+"""Two private copies of a state file. A reading is written to one copy. The difference between both copies is the plan."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ChangeKind: TypeAlias = Literal["created", "changed", "removed"]
 class EntryDifference(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that a reading changes. ``partition``: the id of the partition that names the entry, or named it before.
 
-    ``old`` and ``new`` are None if there is no such value. ``position`` is the position of the record of the new value.
+    ``old`` is None for a new entry, ``new`` for a removed entry. ``position``: the position of the record of the new value.
     """
 
     partition: int
@@ -62,7 +62,7 @@ class StateVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopiedSink(msgspec.Struct, frozen=True, kw_only=True):
-    """A sink in the original. ``adopted``: the state file knows the sink's content. ``pending``: number of pending entries."""
+    """A sink in the original state file. ``adopted``: the file knows its content. ``pending``: number of pending entries."""
 
     id: int
     name: str
@@ -126,9 +126,9 @@ class StateCopy:
         return [from_row(PipelinePause, row) for row in self._before.execute(SQL["pauses"])]
 
     def unexplained(self, sink: int, *, every: bool) -> int:
-        """Return the number of entries that a comparison of the sink would remove after the reading. Reads all its entries.
+        """Return the number of unexplained entries that a drift check of the sink would remove after the reading.
 
-        No source names these entries. ``every``: count also entries that no configured pipeline has written.
+        Reads all entries of the sink. ``every``: also count entries that no configured pipeline has written.
         """
         with closing(self._state.reader()) as reader:
             count: int = reader.execute(SQL["planned_unexplained"], {"sink": sink, "all": every}).fetchone()[0]

@@ -48,7 +48,7 @@ from ingestd.mirror.sqlite.runs.undo_plan import plan_rollback, select
 from ingestd.mirror.sqlite.sql import SQL
 
 _NOTICES = 5
-"""Maximum number of notices of one pipeline in the status; these are the newest notices."""
+"""Maximum number of notices of one pipeline in the status, the newest first."""
 
 
 class Observer:
@@ -166,7 +166,7 @@ class Observer:
         ]
 
     def rejected_by_pipeline(self) -> dict[str, int]:
-        """Return the number of rejections of each pipeline that has any."""
+        """Return the number of rejections of each pipeline with rejections."""
         with self._view() as connection:
             return dict(connection.execute(SQL["rejected_by_pipeline"]).fetchall())
 
@@ -177,13 +177,13 @@ class Observer:
             return _read_rejections(connection, [identity for (identity,) in ids])[::-1]
 
     def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
-        """Return the next page of matching rejections, with ids greater than ``after``."""
+        """Return the next page of the selected rejections, with ids greater than ``after``."""
         with self._view() as connection:
             chosen = connection.execute(*select_rejected(selection, after=after, limit=limit)).fetchall()
             return _read_rejections(connection, [identity for (identity,) in chosen])
 
     def count(self, selection: Selection) -> int:
-        """Return the number of matching rejections."""
+        """Return the number of selected rejections."""
         with self._view() as connection:
             statement, parameters = select_rejected(selection)
             count: int = connection.execute(f"SELECT count(*) FROM ({statement}\n)", parameters).fetchone()[0]
@@ -196,9 +196,9 @@ class Observer:
         return identity
 
     def records(self, selection: Selection, *, after: int = 0, until: int, limit: int) -> RecordPage | None:
-        """Return the records of the next page of matching rejections with ids up to ``until``; None after the last page.
+        """Return the records of the next page of selected rejections with ids up to ``until``; None after the last page.
 
-        It is faster than `selected`.
+        This method is faster than `selected`.
         """
         statement, parameters = select_rejected(selection, after=after, limit=limit)
         with self._view() as connection:
@@ -229,7 +229,7 @@ class Observer:
         return DriftPage(findings=findings, next=(rows[-1][0], findings[-1].key) if len(rows) == limit else None)
 
     def drift_of(self, key: str) -> list[DriftFinding]:
-        """Return the findings about a key without a reaction, one for each sink that differs."""
+        """Return the findings without a reaction about a key, one for each sink that differs."""
         with self._view() as connection:
             return [from_row(DriftFinding, row) for row in connection.execute(SQL["drift_of_key"], (key,))]
 
@@ -270,7 +270,7 @@ class Observer:
             return [str(address) for address in _doubts(connection)]
 
     def origins(self, key: str) -> list[EntryOrigin]:
-        """Return the sources of this key's entries, at most one for each sink."""
+        """Return the origins of this key's entries, at most one for each sink."""
         with self._view() as connection:
             rows = connection.execute(SQL["origins"], (key,)).fetchall()
         return [

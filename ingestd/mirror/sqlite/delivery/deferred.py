@@ -1,7 +1,7 @@
 """Deferred acknowledgements: while the disk is full, they are kept in memory, in order, until there is space again.
 
 So delivery continues while the disk is full. If the process ends before an acknowledgement is written, its entries are still
-pending and are sent again. This is safe, because every write to the service is idempotent.
+pending and are sent again. Sending them twice is safe, because every write to the service is idempotent.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class DeferredAcknowledgements:
         except MirrorFull:
             self._start_timer()
         except MirrorError:
-            # The next use of the file raises the error again and ends the process.
+            # The next use of the state file raises the error again and ends the process.
             return
         else:
             self._on_written()

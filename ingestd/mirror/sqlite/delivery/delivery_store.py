@@ -103,7 +103,7 @@ class DeliveryStore:
                 self._release(segments)
 
     def close(self) -> None:
-        """Finish the running work and end the threads. On a full disk, entries of lost acknowledgements are sent again."""
+        """Finish the running work and end the threads. Acknowledgements are lost if the disk is full; see `deferred`."""
         self._deferred.stop()
         with suppress(MirrorFull):
             self._writes.submit(self._deferred.write_all).result()
@@ -129,7 +129,7 @@ class DeliveryStore:
 
     @threaded("_reads")
     def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now.
+        """Claim the oldest pending entries, up to the limits (at least one entry); None if no entry can be claimed now.
 
         Entries of paused pipelines are not claimed.
         """
@@ -147,7 +147,7 @@ class DeliveryStore:
         return Claim(sink=sink, parts=tuple(parts), is_complete=is_complete) if parts else None
 
     def _choose(self, sink: int, max_items: int, max_bytes: int) -> tuple[dict[int, int], bool]:
-        """Claim segments; return each with its `ClaimPart.oldest`, and whether they are all pending segments of the sink."""
+        """Claim segments. Return each with its `ClaimPart.oldest`, and whether the sink has no other pending segment."""
         chosen: dict[int, int] = {}
         is_complete = True
         items, size, after = 0, 2, 0
@@ -232,7 +232,7 @@ class DeliveryStore:
         return held
 
     def _forget_found(self, sink: int) -> None:
-        """Delete the entries that `note_found` has stored, after the comparison or after an interrupted adoption."""
+        """Delete the entries that `note_found` has stored: they were compared, or an interrupted adoption has left them."""
         deleted = _PAGE
         while deleted == _PAGE:
             with self._state.writing() as connection:

@@ -1,8 +1,8 @@
 """Comparison of a sink's content with the mirror, in temporary tables of a separate read connection.
 
-The content may be larger than memory, so it is in SQLite's temporary file, and SQL compares it with one snapshot of the mirror.
-A written entry always gets a new segment. So an entry is unchanged since the check began if its segment is older than the check
-and was not pending when the check began.
+The content may be larger than memory, so it is stored in SQLite's temporary file. SQL compares it with one snapshot of the
+mirror. A written entry always gets a new segment. So an entry is unchanged since the check began if its segment is older than
+the check and was not pending when the check began.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ingestd.mirror.sqlite.entries.ownership import unexplained_count
 from ingestd.mirror.sqlite.sql import SQL
 
 FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None, str, float | None]
-"""The columns: key, kind of change, partition, segment, wanted value and type, found value and type, who changed it, and
-when."""
+"""The columns: key, kind of change, partition, segment, wanted value and type, found value and type, account and time of the
+last update."""
 
 _OPTIONAL = ("author", "changed_by", "changed_at")
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a comparison: the number of entries in the service, and of keys that differ."""
+    """The result of a comparison: the number of entries in the service, and the numbers of keys that differ."""
 
     entries: int
     added: int
@@ -39,7 +39,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison:
     """Compares one sink. ``newest``: the newest segment when the check began; ``held``: the segments that were then pending.
 
-    Call its methods in one thread, and close it.
+    Call the methods in one thread, and call `close` at the end.
     """
 
     def __init__(self, reader: sqlite3.Connection, *, sink: int, newest: int, held: Iterable[int]) -> None:
@@ -63,7 +63,7 @@ class Comparison:
         self._reader.execute("COMMIT")
 
     def compare(self) -> Counts:
-        """Compare the added content with the current mirror."""
+        """Compare the content that `show` has added with the current mirror."""
         parameters = {"sink": self._sink, "newest": self._newest}
         self._reader.execute(SQL["check_order"])
         self._reader.execute("BEGIN")

@@ -46,7 +46,7 @@ class _Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriftStore:
-    """Checks sinks. Async; one check at a time for each sink. A check that a crash interrupts has no result.
+    """Checks sinks. Async; one check at a time for each sink. If a crash interrupts a check, the check has no result.
 
     ``opened``: the replayable partitions that the sources have named since the start. ``watched``: the sinks of running checks;
     the delivery shares this set, and removes a sink from it when the service has lost the sink.
@@ -76,9 +76,9 @@ class DriftStore:
     def show(self, check: int, entries: pl.DataFrame) -> None:
         """Add a chunk of the service's content.
 
-        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown). Optional: ``author``: the account that created
-        the entry and made its last update; null if these are two accounts. ``changed_by``: in this case, the account of the
-        last update. ``changed_at``: the time of the last update, as text.
+        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown). Optional columns: ``author``: the account that
+        created the entry and made its last update; null if two accounts did this. ``changed_by``: the account of the last
+        update, if ``author`` is null. ``changed_at``: the time of the last update, as text.
         """
         self._checks[check].comparison.show(entries)
 
@@ -95,7 +95,7 @@ class DriftStore:
         with self._state.writing() as connection:
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
             held = [segment for (segment,) in connection.execute(SQL["pending_segments"], (sink,))]
-            # Within the transaction, so that no acknowledged removal is missed.
+            # The sink is added within the transaction, so that no acknowledged removal is missed.
             self._watched.add(sink)
         check = next(self._ids)
         comparison = Comparison(self._state.reader(), sink=sink, newest=newest, held=held)
@@ -114,15 +114,15 @@ class DriftStore:
         """Compare the complete content with the mirror, and replace the findings of the earlier check.
 
         ``unexplained``: which unexplained entries to remove. ``own`` selects entries of a source that its pipeline no longer
-        reads. If an earlier state file of this daemon wrote the sink, it also selects entries of the author of the explained
-        entries, if they have one author. Entries selected because of their author stay if one of ``guards`` would hold their
-        removal. ``doubt``: if the mirror may not know everything that was sent to the sink, differing entries that sources have
-        named since the start are sent again. Keys unknown to the mirror become unexplained.
+        reads. If an earlier state file of this daemon wrote the sink and all explained entries have one author, ``own`` also
+        selects this author's unexplained entries, unless one of ``guards`` would hold their removal. ``doubt``: the mirror may
+        not know everything that was sent to the sink. Differing entries are then sent again if a source has named them since
+        the start, and keys unknown to the mirror become unexplained.
 
         If the service lost the sink during the check, the status has a ``failure`` and the findings are discarded.
 
         Each page of findings is compared with the mirror and written in one transaction; the last transaction makes the check
-        valid. After a crash the next check replaces the findings and repeats the other work.
+        valid. After a crash, the next check replaces the findings and repeats the other steps.
         """
         ended = self._checks.pop(check)
         sink, comparison, swept, repaired = ended.sink, ended.comparison, 0, 0
@@ -188,7 +188,7 @@ class DriftStore:
             after = until
 
     def _keep_findings(self, sink: int, comparison: Comparison, at: float) -> None:
-        """Replace the findings of the earlier check; entries that no source has named take the service's values."""
+        """Replace the findings of the earlier check. Update entries that no source has named to the service's values."""
         for page in pages(comparison.findings(), _PAGE):
             with self._watching(sink) as connection:
                 connection.executemany(SQL["drift_keep"], ((sink, *row, at, at) for row in page))
@@ -203,18 +203,18 @@ class DriftStore:
                 connection.executemany(SQL["unnamed_vanished"], ((sink, key) for (key,) in vanished))
 
     def _end_doubt(self, sink: int, comparison: Comparison, *, is_read: bool) -> int:
-        """Send again the entries that the sources confirm, if the sink is in doubt; return their number.
+        """If the sink is in doubt, send the entries again that the sources confirm. Return the number of these entries.
 
         A sink is in doubt after its state file was replaced by an older state file. If the source no longer has the partition
-        of a value (an archived file), the value may be older than the service's value, so it remains a finding. Keys unknown to
-        this state file may come from the newer state file. ``is_read``: every source was read completely, so no source explains
-        an unknown key.
+        of a value (an archived file), the value may be older than the service's value. The difference then remains a finding.
+        Keys unknown to this state file may come from the newer state file. ``is_read``: every source was read completely, so no
+        source explains an unknown key.
         """
         with self._watching(sink) as connection:
             if (doubt := connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone()) is None:
                 return 0
-            # This is done first, so that no key of the newer state file counts as unexplained before the sources are read
-            # again.
+            # The adoption is recorded first, so that no key of the newer state file counts as unexplained before the sources
+            # are read again.
             connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
             if not is_read:
                 connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
@@ -229,10 +229,10 @@ class DriftStore:
         return repaired
 
     def _follow_newer(self, sink: int, comparison: Comparison, *, since: float, newest: int) -> None:
-        """Adopt the service's values of pending entries that it changed after ``since``, unless a source confirms the entries.
+        """Adopt values of pending entries that the service changed after ``since``, unless a source confirms the entries.
 
-        A newer state file has sent these values. A source that can't be read again, or has a held run, names no newer value.
-        Entries of a segment after ``newest`` are newer: sources named them after the restoration, for example by a push.
+        A newer state file has sent the adopted values. A source that can't be read again, or has a held run, names no newer
+        value. Entries in segments after ``newest`` stay: sources named them after the restoration, for example by a push.
         """
         snapshots: dict[int, pl.Series | None] = {}
         newer = (row for row in comparison.pending() if row.segment <= newest and row.changed_at > since)
@@ -270,7 +270,7 @@ class DriftStore:
 
     @threaded("_thread")
     def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
-        """Make the changed and removed entries of these pipelines pending again, and return their number.
+        """Make the changed and removed entries of ``pipelines`` pending again. Return the number of pending changes.
 
         ``remove_added``: also remove keys that other programs added.
         """
@@ -290,9 +290,9 @@ class DriftStore:
         _set_reaction(connection, sink, "removed again", page)
 
     def _send_again(self, sink: int, names: str, *, confirmed: bool) -> int:
-        """Queue the differing entries of some pipelines. Return their number.
+        """Queue the differing entries of the pipelines ``names``. Return the number of queued entries.
 
-        ``confirmed``: only entries with a record that the sources still have.
+        ``confirmed``: queue only entries that a source confirms; see `_confirmed`.
         """
         repaired = 0
         snapshots: dict[int, pl.Series | None] = {}
@@ -313,11 +313,11 @@ class DriftStore:
         return repaired
 
     def _for_named(self, sink: int, names: str, do: _Do) -> int:
-        """Call ``do`` for the findings about entries of some pipelines; return their number. See `_for_pages`."""
+        """Call ``do`` for the findings about entries of the pipelines ``names``. Return the number of findings."""
         return self._for_pages(sink, lambda after: ("drift_named", (sink, names, after, _PAGE)), _NAMED, do)
 
     def _for_added(self, sink: int, do: _Do) -> int:
-        """Call ``do`` for added keys that no source has named since; return their number. See `_for_pages`."""
+        """Call ``do`` for added keys that no source has named since the check. Return the number of keys."""
 
         def typed(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
             do(connection, sink, page.with_columns(pl.col("data_type").fill_null("")))
@@ -327,7 +327,7 @@ class DriftStore:
     def _for_pages(
         self, sink: int, ask: Callable[[str], tuple[str, tuple[object, ...]]], schema: Mapping[str, type], do: _Do
     ) -> int:
-        """Call ``do`` for all findings without a reaction, by key, one page in each transaction.
+        """Call ``do`` for all findings without a reaction, sorted by key, one page in each transaction.
 
         Other writers can run between two pages; obsolete findings are skipped. After a crash, the remaining findings still have
         no reaction.
@@ -346,12 +346,12 @@ class DriftStore:
     def _confirmed(
         self, connection: sqlite3.Connection, page: pl.DataFrame, snapshots: dict[int, pl.Series | None]
     ) -> pl.DataFrame:
-        """Return the entries that a source confirms: it has named their replayable partition since the start.
+        """Return the entries that a source confirms: the source has named their replayable partition since the start.
 
-        If the partition has a valid whole reading, this reading must have the record. Entries of a partition with a held run,
-        or of a partition that can't be read, are left out: the newer state file may have delivered later records.
+        If the partition has a valid whole reading, this reading must have the entry's record. If a partition has a held run or
+        can't be read, its entries are not confirmed: the newer state file may have delivered later records.
 
-        ``snapshots``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
+        ``snapshots``: a cache of row hashes by partition for all pages; None for a partition without a whole reading.
         """
         kept = []
         for (partition,), group in page.group_by("partition", maintain_order=True):
@@ -371,7 +371,7 @@ class DriftStore:
 
     @threaded("_thread")
     def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
-        """Accept the service's values for these pipelines' entries and for added keys, and return their number.
+        """Accept the service's values for entries of ``pipelines`` and for added keys. Return the number of accepted values.
 
         An accepted value remains until the entry's record is mapped again.
         """

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class ClaimedSegments:
-    """The ids of the segments in open claims; in memory only, so after a crash claimed entries are pending again. Thread-safe.
+    """The ids of the segments in open claims. Thread-safe. In memory only, so claimed entries are pending again after a crash.
 
     A transaction that moves entries out of a segment reads the open claims. They show whether the former value may have been
     sent, and for which segments the new value waits. A batch takes longer and may change an entry again. So if a batch moves

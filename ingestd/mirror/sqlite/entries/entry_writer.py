@@ -43,8 +43,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
     ``replaced``: former row hashes of entries that now come from another record of the same partition. ``replaced_before``: the
     hashes in ``replaced`` that an earlier run has written. ``moved``: an entry of the partition now comes from a record with
-    another key in the source. ``took_over``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of
-    entries that were not written because another active pipeline owns them.
+    another key in the source. ``took_over``: the partition has taken over an entry of another partition. ``foreign``: pairs of
+    key and pipeline, for entries that were not written because the pipeline is active and owns them.
     """
 
     created: int = 0
@@ -77,12 +77,12 @@ def write_entries(
     """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
 
     If there is a column ``deadband``, a value within this band around the mirror's value is not sent. The entry keeps its value,
-    and ``last_read`` is the new value.
+    and ``last_read`` stores the new value.
 
-    ``ending``: why a different value ends. ``dated``: equal entries get this run and position, which then show the last record
-    of the key. ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes
-    the insertion. ``succeeds``: the present owners no longer name the entries. ``ended_by``: the run that ends former values;
-    None: the target's run.
+    ``ending``: why values are replaced. ``dated``: equal entries get the new run and position, which then show the last record
+    of the key. ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so they are inserted
+    without a search. ``succeeds``: the present owners no longer name the entries. ``ended_by``: the run that is stored as the
+    end of former values; None: the target's run.
     """
     connection, sink, partition, run = target.connection, target.sink, target.partition, target.run
     inserted = fresh and _insert(target, entries)
@@ -120,7 +120,7 @@ def write_entries(
     if has_others:
         named = _share(target, owners, same.filter(exists & ~own), changed.filter(exists & ~own))
     if has_others or dated:
-        # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names the key.
+        # If no source explained an equal entry, it now belongs to the source that names its key.
         _set_owner(target, same.filter(is_taken | (own & pl.lit(dated))))
     elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
     connection.executemany(
@@ -147,9 +147,9 @@ def write_entries(
 
 
 def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
-    """Note that rejected records name entries: entries of the partition keep their values and belong to these records now.
+    """Note that rejected records name entries: entries of the partition keep their values and now come from these records.
 
-    The partition's names for entries of other partitions belong to these records, too.
+    If an entry belongs to another partition, the name that this partition has stored for the key now comes from these records.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     rejected = named.filter(pl.col("value").is_null())
@@ -177,9 +177,9 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 def remove_entries(
     target: WriteTarget, keys: list[str], *, any_partition: bool = False, ending: Ending = "removed"
 ) -> Removed:
-    """Make the removal of ``keys`` (sorted) pending, if a key belongs to the partition and no other partition names it.
+    """Make the removal of those ``keys`` (sorted) pending that belong to the partition and that no other partition names.
 
-    ``any_partition``: also remove keys of other partitions. ``ending``: why their values end.
+    ``any_partition``: also remove keys of other partitions. ``ending``: why the values of the keys end.
     """
     known = known_entries(target.connection, target.sink, keys)
     target.claimed.keep_unclaimed(_pending_segments(known))
@@ -209,10 +209,10 @@ def remove_entries(
 def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:
     """Pass entries that their partition no longer names to other partitions that name them.
 
-    ``keys``: the sorted keys of these entries. If the target's partition is `ADOPTED`, no source explains the entries. A
-    partition of the same pipeline precedes partitions of other pipelines; then the partition that was read last precedes.
-    Return the keys that were passed, and the number of entries that became pending. Partitions of pipelines that are not
-    configured now are read from their start if they are configured again.
+    ``keys``: the sorted keys of these entries. If the target's partition is `ADOPTED`, no source explains the entries.
+    Partitions of the same pipeline precede other partitions; then the partition that was read last precedes. Return the keys
+    that were passed, and the number of entries that became pending. A pipeline that is not configured now gets no entry; if it
+    is configured again, its partitions are read from their start.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     names = names_of(connection, sink, keys, partition) if keys else []
@@ -245,7 +245,7 @@ def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:
 
 
 def end_inactive_conflicts(connection: sqlite3.Connection) -> None:
-    """Delete the conflicts of pipelines that are not configured now, and their names for the keys in conflict."""
+    """Delete the conflicts of pipelines that are not configured now, and the names that they stored for these keys."""
     found = connection.execute(SQL["conflicts_of_inactive"]).fetchall()
     for (sink, partition), rows in groupby(found, key=lambda row: row[:2]):
         drop_names(connection, sink, partition, [key for *_, key in rows])
@@ -261,7 +261,7 @@ def _begin_again(connection: sqlite3.Connection, sink: int, partitions: Iterable
 
 
 def _insert(target: WriteTarget, entries: pl.DataFrame) -> bool:
-    """Insert and queue entries; return False and change nothing if the mirror has one of the keys."""
+    """Insert and queue entries. If the mirror already has one of the keys, change nothing and return False."""
     connection, location = target.connection, {"sink": target.sink, "partition": target.partition, "run": target.run}
     connection.execute("SAVEPOINT fresh")
     try:
@@ -276,7 +276,7 @@ def _insert(target: WriteTarget, entries: pl.DataFrame) -> bool:
 
 
 def _known(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the mirror's rows of the keys; None if there are no rows. At a first load, one range query shows this."""
+    """Return the mirror's rows of the keys; None if there are no rows. At a first load, one range query finds no row."""
     keys = entries["key"]
     if not connection.execute(SQL["keys_in_range"], (sink, keys[0], keys[-1])).fetchone():
         return None
@@ -293,7 +293,7 @@ class _Owners(msgspec.Struct, frozen=True, kw_only=True):
     """The other owners of some entries.
 
     ``theirs``: the entries that other pipelines own and keep; ``pipelines``: the names of these pipelines, by partition.
-    ``removes``: other partitions of this pipeline that remove vanished records. ``unexplained``: owners that explain no entry.
+    ``removes``: this pipeline's partitions that remove vanished records. ``unexplained``: partitions that explain no entry.
     """
 
     theirs: pl.DataFrame
@@ -302,7 +302,7 @@ class _Owners(msgspec.Struct, frozen=True, kw_only=True):
     unexplained: Sequence[int]
 
     def conflicts(self) -> tuple[tuple[str, str], ...]:
-        """Return key and pipeline of each of ``theirs``."""
+        """Return key and pipeline of each entry in ``theirs``."""
         return tuple((key, self.pipelines[one]) for key, one in self.theirs.select("key", "partition").iter_rows())
 
 
@@ -327,7 +327,7 @@ def _share(target: WriteTarget, owners: _Owners, same: pl.DataFrame, changed: pl
     """Store which partitions name the keys that more than one partition names.
 
     ``same``: equal entries of other owners; an owner keeps an entry that it still names. ``changed``: entries of other owners
-    that the partition will own. Return the entries that the partition had named before, too; see `add_names`.
+    that the partition will own. Return the equal entries that the partition had already named; see `add_names`.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     named, left = pl.col("partition").is_in(owners.removes), pl.col("partition").is_in(owners.unexplained)
@@ -376,7 +376,7 @@ def _store(target: WriteTarget, entries: pl.DataFrame, kind: Kind) -> None:
         rows = connection.execute(SQL["segments_over"], (json.dumps(list(lost)),))
         for segment, text in rows:
             older = json.loads(text)
-            # The oldest segment is remembered, because a request with it may still take effect (`ClaimPart.oldest`).
+            # The oldest segment is kept, because a request with its entries may still take effect (`ClaimPart.oldest`).
             over[segment] = [one for one in older if one in target.claimed or one == min(older)]
     for segment, piece in queue(connection, **location, kind=kind, entries=entries, over=over):
         write_rows(connection, piece, **location, segment=segment, removed=kind == "delete", is_new=False)

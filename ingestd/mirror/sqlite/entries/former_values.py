@@ -1,6 +1,6 @@
 """Former values of entries; see `ingestd.mirror.reports`.
 
-A value is stored when it ends, in the transaction of the change. So first loads and unchanged entries cost nothing.
+A value is stored when it is overwritten or removed, in the same transaction. First loads and unchanged entries store nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 
 KEPT = 10
-"""The number of newest former values that each entry keeps without a gap."""
+"""The number of newest former values of each entry that are all kept."""
 
 MOST = 100
-"""Maximum number of former values of each entry. Of the older values, only the first that ended in each hour is kept."""
+"""Maximum number of former values of each entry. Of values older than the newest `KEPT`, each hour keeps only its first."""
 
 AT_MOST = 1_000_000
 """Maximum number of former values of all entries. The oldest values are deleted first, also values of removed entries."""

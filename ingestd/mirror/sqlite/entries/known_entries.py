@@ -1,4 +1,4 @@
-"""Entries that the mirror has, by their keys, and the comparison of read entries with them."""
+"""Finds the mirror's entries of given keys, and compares read entries with them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _KNOWN = {
 
 
 def known_entries(connection: sqlite3.Connection, sink: int, keys: list[str]) -> pl.DataFrame:
-    """Return the mirror's rows of some keys, with the columns of ``_KNOWN``; ``kind`` is null if nothing is pending."""
+    """Return the mirror's rows of ``keys``, with the columns of ``_KNOWN``. ``kind`` is null if the entry is not pending."""
     rows = connection.execute(SQL["entries_of_keys"], (json.dumps(keys), sink)).fetchall()
     return pl.DataFrame(rows, schema=_KNOWN, orient="row")
 
 
 def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int) -> pl.DataFrame:
-    """Return those of ``entries`` that have no value, and that the mirror has from another record of the partition.
+    """Return the ``entries`` without a value that the mirror has from another record of the partition.
 
-    The result has the columns of ``_KNOWN`` and ``moves``: positions are keys, and the other record has another position.
+    The result has the columns of ``_KNOWN``. ``moves``: positions are keys, and the other record has another position.
     """
     named = entries.filter(pl.col("value").is_null())
     known = known_entries(connection, sink, named["key"].to_list())
@@ -46,7 +46,7 @@ def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: in
 
 
 def compare_with_known(connection: sqlite3.Connection, sink: int, joined: pl.DataFrame) -> pl.DataFrame:
-    """Return entries, joined with `known_entries`, with two more columns.
+    """Add two columns to ``joined``: entries that are joined with `known_entries`.
 
     ``equal``: the entry need not be sent. ``within``: the value of the entry, if it differs from the mirror's value but is
     within the dead-band; else null.

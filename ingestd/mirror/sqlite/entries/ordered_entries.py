@@ -1,4 +1,4 @@
-"""The entries of a batch in the order in which the mirror writes them: by key."""
+"""Sorts the entries of a batch by key, which is the order in which the mirror writes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMALL = 200
 
 
 def order_entries(entries: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return entries sorted by key, and the entries to write: for each key the last one, with signed row hashes.
+    """Return all entries sorted by key, and the entries to write: the last entry of each key, with signed row hashes.
 
     ``entries``: see `IntakeStore.commit`. If keys are equal, entries with a value are last.
     """

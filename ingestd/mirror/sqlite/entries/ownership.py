@@ -1,8 +1,8 @@
 """Ownership of entries: renamed pipelines and unexplained entries.
 
 An entry belongs to the partition that named it last. It is *unexplained* if no active pipeline of the sink reads that partition.
-The reason is one of these: the entry was found in the service, its pipeline was removed or now writes another sink, or the
-mapping no longer produces its key.
+The entry was found in the service, its pipeline was removed or now writes another sink, or the mapping no longer produces its
+key.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ingestd.mirror.sqlite.sql import SQL
 def rename_pipelines(connection: sqlite3.Connection, sources: Mapping[str, str]) -> list[tuple[str, str]]:
     """Pass the state of pipelines to other names with the same source and sink, also if they exchange their names.
 
-    ``sources``: the configured pipelines, each with the digest of its source and its sink. Two names are one pipeline if
-    exactly one name lost a digest with which it has read, and exactly one name got this digest. A name that has read another
-    source gets a state only if its own state gets another name. Return the pairs (former name, present name).
+    ``sources``: by name of the configured pipeline, the digest of its source and its sink. A pipeline was renamed if exactly
+    one name has lost a digest with which it has read, and exactly one name has gained this digest. If the present name already
+    has a state, the pipeline is renamed only if this state also gets another name. Return pairs of former and present name.
     """
     known = {name: (source, has_read) for name, source, has_read in connection.execute(SQL["pipeline_sources"])}
     read = {name: source for name, (source, has_read) in known.items() if has_read}
@@ -49,7 +49,7 @@ def rename_pipelines(connection: sqlite3.Connection, sources: Mapping[str, str])
 
 
 def _between(number: int) -> str:
-    """Return a temporary name that no configured pipeline has; it is needed because pipelines may exchange unique names."""
+    """Return a temporary name that no configured pipeline has, because two pipelines may exchange their unique names."""
     return f"\0{number}"
 
 
@@ -63,7 +63,7 @@ def note_sources(connection: sqlite3.Connection, sources: Mapping[str, str]) -> 
 
 
 class Explaining(msgspec.Struct, frozen=True, kw_only=True):
-    """The pipeline that reads a partition for a sink now. ``removes``: entries of vanished records are removed."""
+    """The pipeline that now reads a partition for a sink. ``removes``: it removes the entries of vanished records."""
 
     pipeline: str
     removes: bool

@@ -1,7 +1,7 @@
-"""Keys that a reading names with different values, and the locations of two of these values.
+"""Keys that a reading names with different values. Two values of the first such key are kept with their locations.
 
-All records of one reading are compared with each other: records of one commit in memory, earlier records in the staging table
-or in the entries. The records are also compared with entries of other partitions that the source still has.
+All records of one reading are compared with each other. Records of one commit are compared in memory; earlier records are in
+the staging table or in the entries. Records are also compared with entries of other partitions that the source still has.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def queue(
     """Create segments of ``entries``; yield each new segment's id with its slice.
 
     ``run``: the run that gave the values, from the record at each ``position``; 0: there is no run. ``entries`` may have a
-    column ``segment`` (Int64, null if nothing was pending): the older segments that its rows leave. ``over``: for each older
-    segment, the segments that it waits for.
+    column ``segment`` (Int64): the older segment that the entry leaves; null if the entry was not pending. ``over``: for each
+    older segment, the segments that it waits for.
     """
     for piece, body in _cut(entries, kind):
         left = sorted(piece["segment"].drop_nulls().unique().to_list()) if "segment" in piece.columns else []
@@ -76,7 +76,7 @@ def leave(connection: sqlite3.Connection, lost: Mapping[int, int]) -> None:
 def acknowledge_entries(
     connection: sqlite3.Connection, sink: int, keys: Sequence[str], segments: Sequence[int]
 ) -> None:
-    """Acknowledge single entries of some segments, except superseded entries."""
+    """Acknowledge the entries with these ``keys`` that are still in one of ``segments``."""
     row = (sink, json.dumps(list(keys)), json.dumps(list(segments)))
     leave(
         connection,
@@ -123,7 +123,7 @@ def _cut(entries: pl.DataFrame, kind: Kind) -> Iterator[tuple[pl.DataFrame, byte
 
 
 def _shrink(connection: sqlite3.Connection, segment: int) -> None:
-    """Rewrite a body if at least half of it is superseded, so that the backlog's size follows its live entries."""
+    """Rewrite a body if at least half of its items are superseded, so that its size depends on the live entries."""
     sink, items, live, body, steps = connection.execute(SQL["segment_get"], (segment,)).fetchone()
     if live * 2 > items:
         return

@@ -1,8 +1,8 @@
 """Keys that more than one partition names.
 
-An entry has the value of one partition, which owns it. The table ``also_named`` has the values of the other partitions that
-name its key: partitions of other pipelines, and of the same pipeline if vanished records are removed. A key that only one
-partition names has no row in this table. The functions run inside the transactions of their callers.
+An entry has the value of one partition, which owns it. The table ``also_named`` has a value for each other partition that names
+the key. Partitions of the same pipeline have rows only if vanished records are removed. A key that only one partition names has
+no row. The functions run inside the transactions of their callers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORMER = {"key": str, "old_hash": int, "old_run": int, "old_position": str}
 
 
 class Name(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that a partition names for a key, and the record. ``is_read``: the partition is still read for the sink."""
+    """A value that a partition names for a key, and its record. ``is_read``: the partition is still read for the sink."""
 
     key: str
     value: str | None
@@ -55,12 +55,12 @@ def add_names(
 
 
 def keep_names(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -> None:
-    """Store that the owners of these entries name them, before another partition becomes the owner."""
+    """Store the present values of ``keys`` as names by their owners, before other partitions become the owners."""
     connection.execute(SQL["also_named_keep"], {"sink": sink, "keys": json.dumps(list(keys))})
 
 
 def drop_names(connection: sqlite3.Connection, sink: int, partition: int, keys: Sequence[str]) -> None:
-    """Delete names of a partition, and its conflicts about them: it owns these entries now, or no longer names them."""
+    """Delete a partition's names and conflicts for ``keys``, because it owns their entries now, or no longer names them."""
     connection.execute(SQL["also_named_drop"], (sink, partition, json.dumps(list(keys))))
     drop_conflicts(connection, sink, partition, keys)
 
@@ -71,9 +71,9 @@ def drop_conflicts(connection: sqlite3.Connection, sink: int, partition: int, ke
 
 
 def names_of(connection: sqlite3.Connection, sink: int, keys: Sequence[str], partition: int) -> list[Name]:
-    """Return all names of the sorted ``keys``, except the names by owners.
+    """Return all names that partitions other than the owners have stored for the sorted ``keys``.
 
-    They are ordered by key; for each key, names by the pipeline of ``partition`` come first, then the newest names.
+    The names are ordered by key. For each key, names by the pipeline of ``partition`` come first, then the newest names.
     """
     parameters = {"sink": sink, "keys": json.dumps(list(keys)), "partition": partition}
     rows = connection.execute(SQL["also_named_of_keys"], parameters)
@@ -87,7 +87,7 @@ def names_of(connection: sqlite3.Connection, sink: int, keys: Sequence[str], par
 
 
 def by_reading(names: Sequence[Name]) -> Iterator[tuple[Name, pl.DataFrame]]:
-    """Yield, for each partition and run, the first name, and all names as entries sorted by key."""
+    """Group names by partition and run. Yield the first name of each group, and the group as entries sorted by key."""
 
     def reading(name: Name) -> tuple[int, int]:
         return name.partition, name.run
@@ -99,13 +99,13 @@ def by_reading(names: Sequence[Name]) -> Iterator[tuple[Name, pl.DataFrame]]:
 
 
 def left_over_names(connection: sqlite3.Connection, *, sink: int, partition: int, run: int) -> list[str]:
-    """Return the keys of names of a partition that are not in the complete ``staging`` of a run."""
+    """Return the keys that a partition has named but a run, which is staged completely, does not produce."""
     parameters = {"sink": sink, "partition": partition, "run": run}
     return sorted(key for (key,) in connection.execute(SQL["also_named_left_over"], parameters))
 
 
 def freed_keys(connection: sqlite3.Connection) -> Iterator[tuple[int, list[str]]]:
-    """Yield, by sink, the sorted keys that have names, but no entry that a source explains now."""
+    """Yield, by sink, the sorted keys with an entry that no source explains, although another partition names the key."""
     yield from _by_sink(connection.execute(SQL["also_named_freed"]).fetchall())
 
 
@@ -115,7 +115,7 @@ def keys_in_conflict(connection: sqlite3.Connection) -> Iterator[tuple[int, list
 
 
 def describe_conflicts(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -> None:
-    """Rewrite the sentences of the conflicts about these keys, after their owner changed or its pipeline was renamed."""
+    """Rewrite the sentences of the conflicts about ``keys``, after another partition owns a key or a pipeline was renamed."""
     listed = json.dumps(list(keys))
     conflicts = connection.execute(SQL["conflicts_of_keys"], {"sink": sink, "keys": listed}).fetchall()
     if not conflicts:

@@ -1,8 +1,8 @@
 """Row hashes of a partition: 64-bit integers in Arrow format, in pieces. Each piece is one row of a table.
 
 A small number of hashes is stored as an Arrow stream. polars writes an Arrow file by a query, which takes longer than all other
-work for a small file. The first piece also has the sections of the source. Only the end of a reading stores sections; any other
-change of the row hashes deletes the sections, because they no longer match.
+work for a small file. The first piece also has the sections of the source. Only the end of a reading stores sections. Any other
+change of the row hashes deletes the sections, because the sections no longer match.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def load_held_snapshot(connection: sqlite3.Connection, run: int) -> pl.Series:
 def store_snapshot(
     connection: sqlite3.Connection, partition: int, hashes: RowHashes, sections: pl.DataFrame | None = None
 ) -> None:
-    """Replace the stored hashes of the partition by ``hashes``, and its sections."""
+    """Replace the stored hashes and sections of the partition."""
     connection.execute(SQL["snapshot_clear"], (partition,))
     pieces = [_stream(hashes.series())] if 0 < hashes.count <= _SMALL else _pieces(hashes.pieces(), _PIECE)
     for piece, data in enumerate(pieces):
@@ -58,7 +58,7 @@ def store_snapshot(
 
 
 def keep_in_snapshot(connection: sqlite3.Connection, partition: int, seen: RowHashes) -> None:
-    """Delete the sections of the partition, and its stored hashes that are not in ``seen``."""
+    """Keep only the stored hashes of the partition that are in ``seen``, and delete its sections."""
     connection.execute(SQL["snapshot_without_sections"], (partition,))
     pieces = connection.execute(SQL["snapshot_pieces"], (partition,)).fetchall()
     for part in seen.ranges():
@@ -79,7 +79,7 @@ def store_held_snapshot(connection: sqlite3.Connection, run: int, hashes: RowHas
 
 
 def digest_of(hashes: RowHashes) -> str:
-    """Return a digest of hashes in any order, which identifies the content of a reading."""
+    """Return a digest that identifies the content of a reading. The order of the hashes does not change the digest."""
     digest = hashlib.sha256()
     for data in _pieces((part.hashes for part in hashes.ranges()), _DIGEST_PIECE):
         digest.update(data)

@@ -30,7 +30,7 @@ class RejectionLocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Past(msgspec.Struct, frozen=True, kw_only=True):
-    """The earlier state of a repeated rejection: its number, first time, and count."""
+    """The earlier state of a repeated rejection: its number, the time of the first rejection, and the count."""
 
     id: int | None
     at: float
@@ -63,7 +63,7 @@ def _before(
 ) -> dict[tuple[int | None, Position | None], list[_Past]]:
     """Remove and return the earlier rejections of these records.
 
-    They are found by row hash and position, by row hash alone if the record has moved, or by position if there is no hash.
+    They are found by row hash and position. If the record has moved, the row hash alone decides; without a hash, the position.
     """
     hashes = [_signed(row_hash) for _, row_hash in rejects if row_hash is not None]
     positions = [reject.position for reject, row_hash in rejects if row_hash is None]
@@ -138,7 +138,7 @@ def store_rejected_entries(
     *,
     columns_of: ColumnsOf,
 ) -> None:
-    """Store entries that the service rejected, and the refusals.
+    """Store rejections of entries, and the refusals of the service.
 
     ``origins``: key, value, data_type, partition, run, row_hash, position, removed.
     """

@@ -71,10 +71,10 @@ class RejectedStore:
         return Retried(records=records, entries=entries, pipelines=tuple(sorted(set(partitions.values()))))
 
     def _request_partition(self, partition: int) -> None:
-        """Make the next reading map the marked records of a partition; call it after all of them are marked.
+        """Make the next reading map the marked records of a partition. Call it after all selected records are marked.
 
-        A reading that began earlier leaves the records to the next reading. A read connection lists the hashes of the records.
-        No record is marked in the meantime, because only this thread marks records.
+        A reading that has already begun does not map the records. A read connection lists their hashes. No record is marked in
+        the meantime, because only this thread marks records.
         """
         with closing(self._state.reader()) as reader:
             retries = reader.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
@@ -98,7 +98,7 @@ class RejectedStore:
 
     @threaded("_thread")
     def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
-        """Delete rejections older than ``keep_seconds``, and the oldest ones beyond ``keep_rows``. Return their number."""
+        """Delete rejections older than ``keep_seconds``, and the oldest beyond ``keep_rows``. Return the number deleted."""
         now, count = self._now(), 0
         while True:
             with self._state.writing() as connection:
@@ -158,7 +158,7 @@ class _Page(msgspec.Struct):
 def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> None:
     """Make the next reading start at the partition's beginning and map the records retried after ``since`` retries.
 
-    In a snapshot partition only the marked records are mapped: their hashes are removed from the hashes of the last reading.
+    In a snapshot partition, only the retried records are mapped: their hashes are removed from the hashes of the last reading.
     """
     if connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0] > since:
         _reopen(connection, partition, _retried_hashes(connection, partition, since=since))
@@ -173,7 +173,7 @@ def _reopen(connection: sqlite3.Connection, partition: int, marked: pl.Series) -
 
 
 def _retried_hashes(connection: sqlite3.Connection, partition: int, *, since: int) -> pl.Series:
-    """Return the row hashes of the records marked for a retry after ``since`` retries."""
+    """Return the row hashes of the partition's records that were marked for a retry later than the retry ``since``."""
     cursor = connection.execute(SQL["retried_hashes"], (partition, since))
     pages = [pl.Series([], dtype=pl.Int64)]
     while rows := cursor.fetchmany(_PAGE * 10):
@@ -211,7 +211,7 @@ def _requeue_chosen(connection: sqlite3.Connection) -> tuple[int, set[int]]:
 
 
 def _requeue(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
-    """Queue entries of a sink. A refusal has acknowledged them, so no older value is pending or claimed."""
+    """Queue entries of a sink. Their refusal was an acknowledgement, so none of their older values is pending or claimed."""
     ordered = entries.sort("key")
     # The service may not have the key; an update of a missing key becomes a create.
     queue_again(connection, sink, "update", ordered.filter(pl.col("removed") == 0).select("key", "value", "data_type"))

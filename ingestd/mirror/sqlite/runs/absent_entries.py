@@ -43,7 +43,7 @@ class AbsentEntries:
         self._remove(run, unnamed)
 
     def remove_unnamed(self, run: RunState, seen: RowHashes, deletes: Removal) -> None:
-        """Remove or release the entries that a whole reading with these row hashes does not name."""
+        """Remove or release the entries that a whole reading does not name. ``seen``: the row hashes of the reading."""
         if deletes == "defer":
             self._note_deferred(run, seen)
         elif run.remapped and run.whole:
@@ -70,9 +70,9 @@ class AbsentEntries:
                 connection.execute(SQL["run_add_notice"], row)
 
     def _vanished(self, run: RunState, seen: RowHashes, statement: str) -> Iterator[list[str]]:
-        """Yield pages of keys with records that are not in the reading. ``statement`` lists keys with row hashes.
+        """Yield pages of the keys with a record that is not in the reading. ``statement`` lists keys with row hashes.
 
-        A read connection lists each page, because a sink may be large. After a crash the next reading continues.
+        A read connection lists each page, because a sink may be large. After a crash, the next reading finds the other keys.
         """
         for part in seen.ranges():
             after: str | None = ""
@@ -85,7 +85,7 @@ class AbsentEntries:
                 after = rows[-1][0] if len(rows) == PAGE else None
 
     def _remove_left_over(self, run: RunState, deletes: Removal) -> None:
-        """Remove or release keys of the former mapping. Row hashes do not show them, because their records still exist."""
+        """Remove or release entries of the former mapping. Row hashes do not show them, because their records still exist."""
         with self._state.reading() as reader:
             entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
             names = left_over_names(reader, sink=run.sink, partition=run.partition, run=run.id)
@@ -103,7 +103,7 @@ class AbsentEntries:
                 self._announce(run.sink)
 
     def _drop_names(self, run: RunState, keys: list[str]) -> None:
-        """Delete names of the partition that its records do not produce any more."""
+        """Delete the names that the partition has stored for ``keys``, because its records do not produce them any more."""
         for page in pages(keys, PAGE):
             with self._state.writing() as connection:
                 drop_names(connection, run.sink, run.partition, page)

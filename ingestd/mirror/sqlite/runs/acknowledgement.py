@@ -24,10 +24,7 @@ _PARTITIONS = 1_000
 
 
 class AcknowledgedPartitions:
-    """Finds the partitions that became acknowledged.
-
-    Triggers note the partitions to examine, so all other partitions cost nothing.
-    """
+    """Finds the partitions that became acknowledged. Triggers note which partitions have to be examined."""
 
     def __init__(self, state: StateFile) -> None:
         self._state = state
@@ -42,8 +39,8 @@ class AcknowledgedPartitions:
     def of_pipeline(self, pipeline: str, *, at_once: bool = False) -> list[tuple[int, Partition, Cursor]]:
         """Return (id, partition, cursor) of each acknowledged partition with a source that was not notified yet.
 
-        Such a partition was read completely and has nothing pending. Without ``at_once``, ``may_notify`` must permit it. If
-        nothing has changed since a call that found no partition to examine, no transaction is needed.
+        An acknowledged partition was read completely and has nothing pending. Without ``at_once``, ``may_notify`` must permit
+        the notification. If nothing has changed since a call that found no partition to examine, no transaction is needed.
         """
         if self._changes_untouched.get(pipeline) == self._state.changes:
             return []
@@ -93,7 +90,7 @@ def acknowledgement_of(
 
 
 def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[str]) -> None:
-    """Delete the referenced rejections; ignore rejections of other pipelines and deleted rejections."""
+    """Delete the rejections of the pipeline with these ``references``; ignore all other references."""
     wanted = set(references)
     numbers = {reference.partition("-")[0] for reference in wanted}
     ids = [int(number) for number in numbers if number.isascii() and number.isdecimal() and len(number) < _DIGITS]
@@ -121,7 +118,7 @@ def _stream_rejections(reader: Callable[[], sqlite3.Connection], partition: int)
 
 
 def _reference(number: int, at: float) -> str:
-    """Return a rejection's number with a checksum of its time, because another state file may use the same numbers."""
+    """Return a rejection's number with a checksum of its time, because another state file may use the same number."""
     return f"{number}-{zlib.crc32(repr(at).encode()) & 0xFFFF:04x}"
 
 

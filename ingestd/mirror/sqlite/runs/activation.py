@@ -33,7 +33,7 @@ def configure_pipelines(
     names = json.dumps(sorted(pipelines))
     connection.execute(SQL["pipeline_activate"], (names, names))
     note_sources(connection, sources)
-    # Another pipeline names these keys, too. It takes over the entries without a reading of its source.
+    # If another pipeline names the key of an entry that no source explains now, it takes the entry over without a new reading.
     sinks: set[int] = set()
     for sink, keys in freed_keys(connection):
         target = WriteTarget(connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=claimed, at=at)

@@ -1,7 +1,7 @@
 """Entries that the records of a partial reading do not produce any more, found by the positions of the records.
 
-An entry has the position of the last record that produced it. It can be removed with that record only if no other record
-produces it, too. This is known if `RunState.positions_exact` is True: a whole reading that mapped every record has found no
+An entry has the position of the last record that produced it. If the record vanishes, the entry can be removed only if no other
+record produces it, too. `RunState.positions_exact` is True if this is known: a whole reading has mapped every record without a
 repeated key, and since then no entry has moved to another record.
 """
 
@@ -38,7 +38,7 @@ def find_unnamed(
 ) -> list[str]:
     """Return the sorted keys of entries at the positions of a partial reading that its records do not produce.
 
-    ``statement`` selects these keys, or the keys that the partition names although another partition owns them.
+    ``statement`` selects the keys of the partition's entries, or the keys that it names although another partition owns them.
     """
     amendment = end.amendment
     if amendment is None or amendment.positions is None or end.deletes != "remove" or not run.positions_exact:

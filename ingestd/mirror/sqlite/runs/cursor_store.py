@@ -14,7 +14,7 @@ from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 
 class CursorStore:
-    """Changes cursors. The delivered values stay known, so a second reading sends only values that differ."""
+    """Changes cursors. The delivered values stay known, so a reading from another cursor sends only values that differ."""
 
     def __init__(self, state: StateFile) -> None:
         self._state = state
@@ -22,7 +22,7 @@ class CursorStore:
     def set_cursor(self, pipeline: str, partition: str, cursor: Cursor | None) -> bool:
         """Store the cursor of a partition (None: its beginning); return False if the pipeline never had the partition.
 
-        No reading of the partition may run, because its end would store another cursor.
+        The caller ensures that no reading of the partition runs, because the end of a reading would store another cursor.
         """
         row = {
             "pipeline": pipeline,

@@ -1,8 +1,8 @@
 """First readings for a sink that already has entries; when the sink is adopted, they are compared with the readings.
 
-Entries of these readings stay pending until the first adoption of the sink, so a reading that the guard holds can be withdrawn.
+Entries of first readings stay pending until the first adoption of the sink, so a reading that the guard holds can be withdrawn.
 After a withdrawal, the mirror has the content of the service. Until the adoption, the service's entries are in ``staging``,
-with the negative sink number as their run. They are compared at the adoption, while no run can end.
+with the negative id of the sink as their run. They are compared at the adoption, while no run can end.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Compared(msgspec.Struct):
     tally: ChangeTally = msgspec.field(default_factory=ChangeTally)
 
     def effect(self, pending: int) -> RunEffect:
-        """Return the effect of the reading with this number of pending entries."""
+        """Return the effect of the reading. ``pending``: the number of pending entries of its partition."""
         return self.tally.effect(
             before=self.before, numeric=self.numeric, created=pending - self.tally.counts["updated"]
         )
@@ -155,7 +155,7 @@ def _add(compared: _Compared, part: pl.DataFrame) -> None:
 
 
 def _forget_reading(connection: sqlite3.Connection, reading: _Reading) -> EndOfRun | None:
-    """Forget the reading of a partition, and return its end; None for an incomplete reading, because it is repeated anyway."""
+    """Forget the reading of a partition, and return its end; None if it was incomplete, because it is then repeated anyway."""
     seen = RowHashes.of(load_snapshot(connection, reading.partition))
     # Other partitions of the pipeline did not see this change, so their next reading can't use differences.
     connection.execute(SQL["pipeline_changed"], (reading.partition,)).fetchall()
@@ -179,7 +179,7 @@ def _run_of(reading: _Reading, sink: int, staged: int) -> RunState:
 def _withdraw(connection: sqlite3.Connection, sink: int, runs: Mapping[int, int]) -> Counter[int]:
     """Move the pending entries of partitions to staging, and copy their other entries. Return the counts by partition.
 
-    Other partitions that name these keys are read again.
+    Other partitions that name keys of the moved entries are read again.
     """
     pending = {segment for (segment,) in connection.execute(SQL["pending_segments"], (sink,))}
     staged, lost, others, after = Counter[int](), Counter[int](), set[int](), ""

@@ -84,7 +84,7 @@ def decision_about(known: KnownHold | None, seen: RowHashes | None) -> str | Non
 
 
 def rollback_reasons(known: KnownHold | None) -> tuple[str, ...]:
-    """Return the reason to hold a reading after the rollback of a run with unknown content; else nothing."""
+    """Return the reason to hold a reading if a run with unknown content was rolled back; else an empty tuple."""
     if known is None or not known.rolled_back or not known.same_mapping or known.content or known.state == "approved":
         return ()
     return (f"Run {known.run} was rolled back, and it is not known whether the source has changed since.",)
@@ -161,5 +161,5 @@ def read_hold(connection: sqlite3.Connection, run: int) -> HeldRun:
 
 
 def held_run(row: tuple[Any, ...]) -> HeldRun:
-    """Return the value of a row of ``held_read`` or ``held_list``."""
+    """Return the held run in a row of ``held_read`` or ``held_list``."""
     return from_row(HeldRun, row, reasons=tuple(json.loads(row[4])))

@@ -44,7 +44,7 @@ from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 
 class IntakeStore:
-    """The intake's interface of the mirror. Methods block, and several threads may call them.
+    """The intake's interface to the mirror. Methods block, and several threads may call them.
 
     ``opened``: the replayable partitions that the sources have named since the start.
     """
@@ -77,7 +77,7 @@ class IntakeStore:
         self._opener = PartitionOpener(state, opened, now=now)
         self.known_cursor, self.open_partition = self._opener.known_cursor, self._opener.open
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
-        """By pipeline and ``whole``, the value of `StateFile.changes` at the last noted pass."""
+        """By pipeline and ``whole``, the value of `StateFile.changes` at the last pass that `note_pass` recorded."""
         self._acknowledged = AcknowledgedPartitions(state)
         self.acknowledged_partitions = self._acknowledged.of_pipeline
         self.pruner = Pruner(state, now=now)
@@ -142,7 +142,7 @@ class IntakeStore:
             yield written
 
     def _announce_durable(self, sink: int) -> None:
-        """Announce pending entries; entries of a batch at its end, because the delivery can't see them earlier."""
+        """Announce pending entries. In a batch, announce them at its end, because the delivery can't see them earlier."""
         if self._state.in_batch:
             self._to_announce.add(sink)
         else:
@@ -167,11 +167,11 @@ class IntakeStore:
             if is_unknown and snapshot:
                 stored = msgspec.json.encode(guard).decode() if guard is not None else None
                 connection.execute(SQL["first_reading_guard"], {"guard": stored, "partition": partition})
-            if not was_read and not found:  # there is nothing to compare with
+            if not was_read and not found:  # the service has no entries to compare with
                 guard = None
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
-            # Within the transaction, because the end of an adoption looks for open runs. An earlier run of the partition could
-            # neither finish nor fail, because the disk was full; it is removed here.
+            # The run is added within the transaction, because the end of an adoption looks for open runs. If an earlier run of
+            # the partition is still open, it could neither finish nor fail, because the disk was full. It is removed here.
             self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
             self._runs[run] = RunState(
                 id=run,
@@ -187,7 +187,7 @@ class IntakeStore:
                 guard=guard or (Guard() if can_hold else None) if snapshot else None,
                 only_guarded=snapshot and not (repeats or remapped),
                 after_rollback=bool(after_rollback),
-                # These differences refer to a reading that was rolled back after the differences were loaded.
+                # The differences refer to a reading that was rolled back after they were loaded.
                 outdated=snapshot and bool(after_rollback) and not whole,
                 repeated_keys=self._finisher.repeated_keys(partition),
                 positions_exact=bool(exact),
@@ -226,7 +226,7 @@ class IntakeStore:
             if current.snapshot:
                 current.repeated_keys.note_commit(ordered)
         changed = 0
-        # The cursor of a snapshot moves at the end of its run, so only the last page must be in the transaction of the rejects.
+        # The cursor of a snapshot moves at the end of its run, so only the last page must share a transaction with the rejects.
         while current.snapshot and unique.height > PAGE:
             with self._state.writing() as connection:
                 written = self._writer.write_or_stage(connection, current, unique[:PAGE])
@@ -267,14 +267,14 @@ class IntakeStore:
         ``seen``: all records of a snapshot reading; None if the reading was no snapshot, was ``partial`` (see `Batch.partial`),
         or found its source unchanged. ``deletes``: with "remove", entries of missing records are removed. With "defer", a
         rejected record may name any entry, so no entry is removed, and the next reading of the partition maps all records.
-        If a run ``collided``, nothing is recorded as read.
+        If a run ``collided``, its reading is not recorded, and the partition must be read again.
 
         ``reasons``: one sentence for each reason of the caller to hold the run. A run that would change no entry is not held.
 
         ``amendment``: the records of a ``partial`` run, if they have keys. Earlier rejections at their positions are deleted.
-        With ``deletes`` "remove", entries at these positions that no record produces any more are deleted, too. A complete
-        amendment collides if the positions of the entries do not show which record produces each entry, or if the guard would
-        hold the removal.
+        With ``deletes`` "remove", entries at these positions that no record produces any more are deleted, too. A run with a
+        complete amendment collides if positions do not show which record produces each entry. It also collides if the guard
+        would hold the removal.
 
         A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
         is not held deletes the held run. A reading with the content of an approved run is not held. A reading with the content
@@ -353,9 +353,9 @@ class IntakeStore:
             return content_before(connection, run, sha256)
 
     def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
-        """Return at most ``limit`` retried rejections of an incremental partition that no reading repeats, oldest first.
+        """Return at most ``limit`` retried rejections of records that an incremental partition does not read again.
 
-        All these rejections belong to one run, and have positions of one type.
+        The oldest are first. All returned rejections belong to one run, and have positions of one type.
         """
         with self._state.writing() as connection:
             retries = self._opener.retries.get(partition, 0)
@@ -373,8 +373,8 @@ class IntakeStore:
 
         Return the number of changed entries.
 
-        ``records`` are from `retried_records`; ``entries`` and ``rejects``: see `commit`. A key that a later record has written
-        keeps its value. If it is not known which record is later, the rejection stays, and its reason says so.
+        ``records`` are from `retried_records`; ``entries`` and ``rejects``: see `commit`. If a later record has written a key,
+        the key keeps its value. If it is not known which record is later, the rejection stays, and its reason says so.
         """
         with self._state.writing() as connection:
             ordered = sort_by_key(entries)
@@ -382,7 +382,7 @@ class IntakeStore:
         return self._writer.note_written(run, written)
 
     def hold_notifications(self, may_notify: Callable[[int, str], bool]) -> None:
-        """Make `acknowledged_partitions` omit a partition if ``may_notify`` returns False for its id and cursor (JSON)."""
+        """Omit partitions from `acknowledged_partitions` if ``may_notify`` returns False for their id and cursor (JSON)."""
         self._acknowledged.may_notify = may_notify
 
     def acknowledgement(self, partition: int) -> Acknowledgement:
@@ -391,7 +391,7 @@ class IntakeStore:
             return acknowledgement_of(connection, partition, self._state.reader)
 
     def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
-        """Record that the connector was notified of this cursor; ``gone``: the connector has removed the partition."""
+        """Record that the connector was notified of ``cursor``. ``gone``: the connector has removed the partition."""
         with self._state.writing() as connection:
             of_partition = {"at": self._now(), "partition": partition, "cursor": json.dumps(cursor)}
             connection.execute(SQL["partition_acknowledge"], of_partition)

@@ -33,7 +33,7 @@ class PartitionOpener:
         self.retries: dict[int, int] = {}
 
     def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
-        """Return the ``cursor`` that `open` would return; write nothing."""
+        """Return the cursor of the `PartitionState` that `open` would return, without writing to the state file."""
         of_sink = (sink.workspace, sink.by, sink.name)
         with self._state.writing() as connection:
             row = connection.execute(SQL["partition_cursor"], (pipeline, partition, digest, *of_sink)).fetchone()
@@ -64,7 +64,7 @@ class PartitionOpener:
                 connection.execute(SQL["partition_set_kind"], (*present, identity))
             if gone is not None:
                 connection.execute(SQL["partition_is_back"], (identity,))
-            # The cursor covers the retries requested until now.
+            # A reading from this cursor covers the retries that were requested until now.
             self.retries[identity] = retries
             if (at_sink, known_digest) != (sink_id, digest):
                 restarted = {"sink": sink_id, "digest": digest, "partition": identity}
@@ -77,11 +77,11 @@ class PartitionOpener:
             current = valid_through == changes
             known = hold_of(connection, identity)
             rejected = known is not None and connection.execute(SQL["partition_is_rejected"], (identity,)).fetchone()[0]
-        # The next reading writes the entries of an approved run that are not written yet.
+        # If a write of an approved run was interrupted, the next reading writes the remaining entries, so it is not withheld.
         if known is not None and (known.state == "approved" or not known.same_mapping or known.retries != retries):
             known = None
         if partition.replayable:
-            # A queue is excluded: it never repeats a record, so it confirms no value.
+            # A partition that is not replayable never repeats a record, so it can't confirm a value.
             self._opened.add(identity)
         token = json.loads(cursor) if cursor is not None else None
         return PartitionState(
@@ -99,7 +99,7 @@ class PartitionOpener:
 
     def _snapshot(self, partition: int) -> Snapshot:
         with self._state.writing() as connection:
-            # These hashes cover the retries requested until now.
+            # A comparison with these hashes covers the retries that were requested until now.
             self.retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
             return Snapshot(
                 hashes=RowHashes.of(load_snapshot(connection, partition)),
@@ -112,7 +112,7 @@ def _kind_of(partition: Partition) -> list[int | str]:
 
 
 def _get_or_create(connection: sqlite3.Connection, select: str, key: _Row, insert: str, row: _Row) -> _Row:
-    """Return the selected row; insert it if it is missing. The usual case needs no write."""
+    """Return the row that ``select`` finds; insert it if it is missing."""
     found: _Row | None = connection.execute(SQL[select], key).fetchone()
     if found is None:
         connection.execute(SQL[insert], row)

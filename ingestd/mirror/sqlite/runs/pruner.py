@@ -1,12 +1,12 @@
 """Pruning: deletes rows of removed partitions and of unreferenced runs, in short transactions.
 
-These rows are kept at any age: the partitions and runs that explain a desired entry, former value, rejection or drift finding;
-runs that gave a value which a later run named again, for a rollback; each partition's last run, and its last run with content;
-a pipeline's newest partitions, to recognise repeated content; and the newest runs.
+The following rows are kept at any age: the partitions and runs that explain a desired entry, former value, rejection or drift
+finding; runs that gave a value which a later run named again, for a rollback; each partition's last run, and its last run with
+content; a pipeline's newest partitions, to recognise repeated content; and the newest runs.
 
-No new reference to an old run or partition is created; an existing reference only moves between an entry, its rejection and its
-former values. The same is true for segments. So a row without a reference in one snapshot of the mirror can be deleted at any
-later time, without a lock.
+No new reference to an old run, partition or segment is created. An existing reference only moves between an entry, its
+rejection and its former values. So a row without a reference in one snapshot of the mirror can be deleted at any later time,
+without a lock.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Pruner:
     def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
         """Return (id, name) of a few partitions that were read long ago, to check whether the source still has them.
 
-        Each call returns the next partitions. After the last partitions it returns an empty list, and then it begins again.
+        Each call returns the next partitions. After an empty list, the next call begins with the first partitions again.
         """
         with self._state.writing() as connection:
             before = self._looked_until.pop(pipeline, None)

@@ -1,4 +1,4 @@
-"""Retried rejections of incremental partitions that are mapped from their stored text, because no reading repeats them."""
+"""Maps retried rejections of incremental partitions from their stored text, because no reading reads the records again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RetriedRecords:
     def records(
         self, connection: sqlite3.Connection, partition: int, *, retries: int, limit: int
     ) -> list[RetriedRecord]:
-        """Return retried rejections; see `IntakeStore.retried_records`. ``retries``: the number of retries to cover."""
+        """Return retried rejections; see `IntakeStore.retried_records`. ``retries``: number of the last retry to include."""
         found = [
             RetriedRecord(
                 id=identity,

@@ -1,9 +1,9 @@
-"""Rolls runs back: restores the values that entries had before these runs, and holds the partitions.
+"""Rolls runs back: restores the values that entries had before the runs, and holds the partitions of the runs.
 
 The first transaction stores which runs are rolled back, and holds partitions. Each further transaction handles a page of keys.
-A handled key has no value of the runs any more, so an interrupted rollback can be continued. After a crash the next start
-continues it; after a full disk, the next rollback or the next decision about a held run. The restored values become pending
-like the values of a run, so retries, read-back and the order of requests are the same.
+A handled key has no value of the runs any more, so an interrupted rollback can be continued. After a crash, the next start
+continues it. After a full disk, the next rollback or the next decision about a held run continues it. The restored values
+become pending and are delivered like the values of a run.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class RollbackWriter:
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
         """Restore the values that entries had before the selected runs. Return the changes.
 
-        Only entries that still have values of these runs change: entries that the runs created are removed, and entries that
-        the runs removed are created again. A snapshot partition is held: its last selected run becomes the held run, so its
-        content is not delivered again unless a person approves it. ``by``: the requesting account.
+        Only entries that still have values of these runs change. Entries that the runs created are removed, and entries that
+        the runs removed are created again. A snapshot partition is held: its last selected run becomes the held run. So the
+        content of the run is not delivered again unless a person approves it. ``by``: the requesting account.
 
         Raises:
             NotRolledBack: there is no such run or sink, or the run has delivered nothing.
@@ -142,7 +142,7 @@ class RollbackWriter:
         return tally
 
     def _hold(self, connection: sqlite3.Connection, last: SelectedRun, by: str) -> None:
-        """Hold a partition with the last of its runs, unless a reading with another content is held already."""
+        """Hold a partition with the last of its selected runs, unless another reading is already held or was discarded."""
         known = hold_of(connection, last.partition)
         if known is not None and known.state != "approved":
             connection.execute(SQL["rollback_discarded"], (last.partition,))
@@ -157,7 +157,7 @@ class RollbackWriter:
         row = {
             "run": last.run,
             "partition": last.partition,
-            # If the source no longer has the partition, there is nothing to approve, but the same content is still recognised.
+            # If the source no longer has the partition, there is nothing to approve. The same content is still recognised later.
             "state": "discarded" if last.is_gone else "held",
             "since": self._now(),
             "reasons": json.dumps([f"{by} rolled it back {moment(self._now(), UTC)}."]),
@@ -209,7 +209,7 @@ def _created(undos: Collection[KeyUndo]) -> dict[int, list[str]]:
 def _restored(undos: Collection[KeyUndo]) -> Iterator[tuple[tuple[int, int], pl.DataFrame]]:
     """Yield the former values of each partition and run, sorted by key, as entries.
 
-    These entries get a row hash that no record has. The next whole reading of the partition sets their row hash.
+    The entries get the row hash 0, which no record has. The next whole reading of the partition sets their row hashes.
     """
 
     def origin(pair: tuple[str, Former]) -> tuple[int, int]:
@@ -222,7 +222,7 @@ def _restored(undos: Collection[KeyUndo]) -> Iterator[tuple[tuple[int, int], pl.
 
 
 def _counts(undos: Collection[KeyUndo]) -> list[dict[str, int]]:
-    """Return what an approval of the held run of each partition would change: the opposite of the rollback."""
+    """Return, for each partition, the number of changes that an approval of its held run would make: the rollback reversed."""
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for one in undos:
         if one.former is None:

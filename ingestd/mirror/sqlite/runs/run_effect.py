@@ -48,7 +48,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeTally:
-    """Counts of entries, and the first examples of each kind; see `RunEffect`."""
+    """Counts changes of entries, and keeps the first examples of each kind; see `RunEffect`."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -77,7 +77,7 @@ class ChangeTally:
             self._show("removed", known.with_columns(none.alias("value"), none.alias("data_type")))
 
     def effect(self, *, before: int, numeric: int, created: int, empty: bool = False) -> RunEffect:
-        """Return the effect of the added entries."""
+        """Return the effect of the added changes."""
         return RunEffect(
             before=before,
             created=created,
@@ -146,7 +146,7 @@ def measure_effect(
 
 
 class _FormerHashes:
-    """The row hashes of the former records of entries, to find whether the reading still has one of these records."""
+    """Collects the row hashes of former records of entries, to find out whether the reading still has one of the records."""
 
     def __init__(self, seen: RowHashes) -> None:
         self._seen = seen

@@ -1,6 +1,6 @@
-"""The end of a complete run: staged entries, vanished entries, resolved rejections, and the row hashes of a snapshot.
+"""Ends complete runs: writes staged entries and row hashes, and removes vanished entries and resolved rejections.
 
-Large work is split into pages, one transaction each. After a crash, the next reading of the partition completes it.
+Large work is split into pages, one transaction each. After a crash, the next reading of the partition completes the work.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RunFinisher:
     def ending(self, pipeline: str) -> AbstractContextManager[object]:
         """Return the lock that is held while a run of the pipeline ends.
 
-        A batch takes this lock before all other locks, so that it does not wait for it later.
+        A batch takes this lock before its other locks, so that it never waits for this lock while it holds them.
         """
         return self._ending[pipeline]
 
@@ -88,7 +88,7 @@ class RunFinisher:
             yield
 
     def repeated_keys(self, partition: int) -> RepeatedKeys:
-        """Return the repeated keys with which a run begins: those of a collided run, which the new run repeats, or none."""
+        """Return the repeated keys with which a run begins: the keys of the collided run that it repeats, or no keys."""
         return self._repeated.pop(partition, None) or RepeatedKeys(partition)
 
     def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
@@ -105,7 +105,7 @@ class RunFinisher:
                 effect = measured.effect
                 others = (*end.reasons, *rollback_reasons(known)) if effect.changed else ()
                 reasons = (*hold_reasons(run.guard, effect), *others)
-                # The removals of a partial reading can't be held, so a whole reading decides.
+                # The removals of a partial reading can't be held, so a whole reading must follow.
                 collides = measured.collides or bool(reasons and unnamed)
                 reasons = () if collides else reasons
                 was_rolled_back = known is not None and known.rolled_back
@@ -119,7 +119,7 @@ class RunFinisher:
     def end_early(self, run: RunState) -> None:
         """Write the entries that a failed run has staged only for the guard.
 
-        They are not written if the guard would hold them, or if a run of the partition was rolled back.
+        The entries are not written if the guard would hold them, or if a run of the partition was rolled back.
         """
         if run.guard is None or not run.only_guarded or run.outdated or run.after_rollback:
             return
@@ -191,7 +191,7 @@ class RunFinisher:
         return run, EndOfRun(cursor=json.loads(cursor), seen=seen, deletes=deletes, partial=bool(partial))
 
     def _hold(self, run: RunState, end: EndOfRun, effect: RunEffect, reasons: tuple[str, ...]) -> RunSummary:
-        """Hold a staged run: its entries are not written, and the cursor of its partition does not move."""
+        """Hold a staged run: do not write its entries, and keep the cursor of its partition."""
         with self._state.writing() as connection:
             held = hold(connection, run, end, effect=effect, reasons=reasons, now=self._now())
             return self._end_unwritten(connection, run, held)
@@ -215,7 +215,7 @@ class RunFinisher:
         return from_row(RunSummary, counts, collided=False, withheld=withheld, notice=notice)
 
     def _write(self, run: RunState, end: EndOfRun, *, collides: bool) -> RunSummary:
-        """Write the staged entries, and end the run. ``collides``: it is known that the differences cannot be used."""
+        """Write the staged entries, and end the run. ``collides``: the differences are known to be unreliable."""
         seen = end.seen
         if run.staged and not collides:
             self._apply_staged(run)
@@ -252,7 +252,7 @@ class RunFinisher:
             summary = from_row(RunSummary, counts, collided=collided, replaces=replaces, notice=notice)
             if not collided:
                 self._end_reading(connection, run, end, changed=summary.changed)
-                # Not after a collision: the last complete run of the partition is then still an older run.
+                # After a collision, the last complete run is still an older run, so older runs are not deleted.
                 connection.execute(SQL["run_forget_idle"], (run.partition, run.id))
         return summary
 
@@ -324,13 +324,13 @@ class RunFinisher:
                     connection.execute(SQL["rejected_at_positions"], row)
 
     def _delete_rejections(self, run: RunState, seen: RowHashes | None, *, partial: bool) -> None:
-        """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
+        """Delete, in pages, rejections of earlier runs that this run did not repeat.
 
-        A crash before the end of the run loses no record. The partition is then read again from its start, and vanished records
-        that came back are mapped again.
+        A crash before the end of the run loses no record: the partition is then read again from its start. If a vanished record
+        has come back by then, it is mapped again.
         """
         if not run.snapshot:
-            # A record that this reading did not read again stays rejected: the source may not have the record any more.
+            # A rejected record that was not read again stays rejected: the source may not have the record any more.
             again = {"partition": run.partition, "run": run.id, "retries": run.retries, "last_row": run.last_row}
             with self._state.writing() as connection:
                 connection.execute(SQL["rejected_unreadable_read_again"], again)
@@ -360,13 +360,13 @@ class RunFinisher:
 
 
 def _is_any_in(replaced: list[pl.Series], seen: RowHashes | None) -> bool:
-    """Return True if this reading still has a record, but its entry now comes from another record."""
+    """Return True if this reading still has a record that was replaced: its entry now comes from another record."""
     return seen is not None and bool(replaced) and seen.has_any_of(pl.concat(replaced))
 
 
 def _lacks_location(run: RunState, seen: RowHashes | None) -> bool:
     """Return True if a key has different values in this reading, but the location of one of the values is not known.
 
-    An equal entry keeps the location that an earlier run stored. A second reading is staged, so it knows both locations.
+    An equal entry keeps the location that an earlier run stored. The next reading will be staged, so it knows both locations.
     """
     return not run.staged and not run.repeated_keys and _is_any_in(run.replaced_before, seen)

@@ -23,8 +23,8 @@ from ingestd.mirror.sqlite.sql import SQL
 class RunState(msgspec.Struct, kw_only=True):
     """The state of a run in memory. After a crash the partition is read again from its cursor.
 
-    ``outdated``: a held run of the pipeline was approved since this run began, or entries of the sink were rolled back, so its
-    differences are not valid. ``stale``: another partition of the pipeline has written entries since this run was held.
+    ``outdated``: the differences of the run are not valid. Since the run began, a held run of the pipeline was approved, or
+    entries of the sink were rolled back. ``stale``: since this run was held, another partition of the pipeline has written.
     ``only_guarded``: the entries are staged for the guard and for no other reason. ``after_rollback``: a run of the partition
     was rolled back. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots only.
     ``positions_exact``: when the run began, each entry had the position of the only record that produced it. ``moved``: an
@@ -84,7 +84,7 @@ class RunWriter:
         return RejectionLocation(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
 
     def write_or_stage(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written | None:
-        """Write entries, or stage them until the end of a run with repeated keys or a guard."""
+        """Write entries. If the run is staged, stage them until its end."""
         if entries.height and run.staged:
             run.repeated_keys.note_staged(connection, run.id, entries)
             connection.execute(SQL["staging_write"], (run.id, json_rows(entries)))
@@ -129,7 +129,7 @@ class RunWriter:
         updated: int = 0,
         facts: Mapping[str, str] | None = None,
     ) -> None:
-        """Add to the counts of the run; if entries changed, record a change of the pipeline.
+        """Add to the counts of the run. If entries changed, increment the pipeline's number of changes.
 
         ``updated``: the number of entries that got the value of another partition.
         """
@@ -148,15 +148,15 @@ class RunWriter:
         if removed or updated or (written and written.changed):
             connection.execute(SQL["pipeline_changed"], (run.partition,))
         if written and written.replaced.len():
-            # Entries now have row hashes that are not in the hashes of the last whole reading, so these hashes can't be used.
+            # The hashes of the last whole reading lack the new row hashes of some entries, so they can't be used.
             connection.execute(SQL["partition_amended"], (-1, run.partition))
         if written and written.moved:
             connection.execute(SQL["partition_positions"], (0, run.partition, 0))
 
     def note_written(self, run: RunState, written: Written | None) -> int:
-        """Wake the delivery, and return the number of changes. Call it after the commit.
+        """Wake the delivery, record values that the end of the run needs, and return the number of changes.
 
-        It also records values that the end of the run needs.
+        Call it after the commit.
         """
         if written is None:
             return 0

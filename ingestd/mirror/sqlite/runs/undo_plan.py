@@ -1,7 +1,7 @@
 """The plan of a rollback for each key: its value before the runs, and whether it still has a value of the runs.
 
-The former values of a key are a chain: each value was ended by the run that gave the next value. The newest `KEPT` values have
-no gap. The oldest value is deleted only if the key or the state file exceeds its limit.
+The former values of a key are a chain: each value was ended by the run that gave the next value. All of the newest `KEPT`
+values are stored. The oldest value is deleted only if the key or the state file exceeds its limit of former values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
 class Undoable(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of a rollback, and the sinks (names by id) in which it searches for values of these runs.
 
-    ``complete``: no former value that ended since the first of the runs was deleted because of the limit of the state file.
+    ``complete``: the limit of the state file has deleted no former value that ended since the first of the runs began.
     """
 
     runs: tuple[SelectedRun, ...]
@@ -57,7 +57,7 @@ class Undoable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True):
-    """The value that a key had before the runs, with the record that it came from. ``id``: the id of the former value."""
+    """The value that a key had before the runs, with its record. ``id``: the id of the former value."""
 
     id: int
     value: str | None
@@ -242,8 +242,8 @@ class _Details(msgspec.Struct, frozen=True, kw_only=True):
     def is_theirs(self, undone: AbstractSet[int | None]) -> bool:
         """Return True if the runs gave the present value, or removed the entry.
 
-        An entry without a run has the service's value. If the runs removed a value, an older value of another partition may
-        have replaced it.
+        An entry without a run has the service's value. If the runs removed a value, the entry may have got an older value of
+        another partition.
         """
         if not self.exists:
             return self.ended_by in undone
@@ -252,7 +252,7 @@ class _Details(msgspec.Struct, frozen=True, kw_only=True):
     def is_created(self, *, complete: bool) -> bool:
         """Return True if the runs created the entry: it had no former value, or another run had removed it before.
 
-        This is known only if no later former value is missing. An entry with an unknown former value must not be removed.
+        If a later former value may be missing, the result is False, because the entry must then not be removed.
         """
         if self.before is None:
             return complete and self.kept < MOST

@@ -1,4 +1,4 @@
--- The cursors of partitions, for `ingestd cursor`. Without names: the partitions that the source still has.
+-- The cursors of partitions, for `ingestd cursor`. If `:names` is empty: of all partitions that the source still has.
 
 -- name: cursors_of
 SELECT p.name, p.cursor, r.started,
@@ -13,7 +13,7 @@ ORDER BY p.name
 UPDATE partition SET cursor = :cursor
 WHERE name = :partition AND pipeline = (SELECT id FROM pipeline WHERE name = :pipeline)
 
--- Afterwards a held run does not count as unchanged content, so the partition is read.
+-- After this change, the content of the held run no longer counts as known, so the partition is read.
 -- name: cursor_of_held_forget
 UPDATE held_run SET retries = -1
 WHERE partition = (SELECT id FROM partition WHERE name = :partition AND pipeline = (SELECT id FROM pipeline WHERE name = :pipeline))

@@ -1,8 +1,7 @@
--- Drift checks. These temporary tables belong to the connection of one check: `seen` (content of the service), `held` (segments
--- that were pending when the check began), `finding` (keys that differ), and `unnamed` (entries that no source has named and
--- that differ).
+-- Drift checks. The connection of a check has temporary tables. `seen`: content of the service. `held`: segments that were
+-- pending when the check began. `finding`: keys that differ. `unnamed`: differing entries that no source has named.
 
--- The last key of the next page of a sink's rows; NULL after the last page.
+-- This and the next two statements return the last key of the next page of a sink's rows; NULL after the last page.
 -- name: gone_until
 SELECT max(key) FROM (SELECT key FROM gone WHERE sink = ? AND key > ? ORDER BY key LIMIT ?)
 
@@ -60,8 +59,8 @@ INSERT INTO temp.seen (key, value, data_type, author, changed_by, changed_at) VA
 -- name: check_entries
 SELECT count(*) FROM temp.seen
 
--- Compares entries that were delivered before the check began and are unchanged since: their segment is not newer than `:newest`
--- and was not pending when the check began.
+-- Compares entries that were delivered before the check began and are unchanged since then. Their segment is not newer than
+-- `:newest`, and was not pending when the check began.
 -- name: check_compare
 INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at)
 SELECT e.key, CASE WHEN s.key IS NULL THEN 'removed' ELSE 'changed' END, e.partition, e.segment, e.value, e.data_type,
@@ -145,7 +144,7 @@ SELECT tried_at, at, entries, added, changed, removed, failure, unexplained FROM
 DELETE FROM dropped WHERE sink = :sink AND key > :after AND key <= :until
   AND EXISTS (SELECT 1 FROM entry e WHERE e.sink = dropped.sink AND e.key = dropped.key AND e.segment <> dropped.segment)
 
--- Findings `changed` and `removed` about entries of some pipelines (a JSON list of names), if the entries are unchanged since.
+-- Findings `changed` and `removed` about entries of some pipelines (a JSON list), if the entries are unchanged since the check.
 -- name: drift_named
 SELECT d.key, d.what, e.value, e.data_type, e.partition, e.row_hash, d.found, d.found_type
 FROM drift d JOIN entry e ON e.sink = d.sink AND e.key = d.key AND e.segment = d.segment AND NOT e.removed
@@ -153,7 +152,7 @@ JOIN partition p ON p.id = e.partition JOIN pipeline l ON l.id = p.pipeline
 WHERE d.sink = ? AND d.what <> 'added' AND d.reaction = '' AND l.name IN (SELECT value FROM json_each(?)) AND d.key > ?
 ORDER BY d.key LIMIT ?
 
--- Findings `added`, unless a source has named the key since.
+-- Findings `added`, unless a source has named the key since the check.
 -- name: drift_added
 SELECT d.key, d.found, d.found_type FROM drift d
 WHERE d.sink = ? AND d.what = 'added' AND d.reaction = '' AND d.key > ?
@@ -168,7 +167,7 @@ UPDATE drift SET reaction = ? WHERE sink = ? AND key IN (SELECT value FROM json_
 UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, value_run = NULL, position = NULL
 WHERE sink = ? AND key = ?
 
--- The same for an entry of a segment that was just acknowledged.
+-- Does the same for an entry that was just acknowledged, so the id of its segment is negative.
 -- name: entry_follow
 UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, value_run = NULL, position = NULL
 WHERE sink = ? AND key = ? AND segment = -?
@@ -176,7 +175,7 @@ WHERE sink = ? AND key = ? AND segment = -?
 -- name: entries_adopt_removal
 DELETE FROM entry WHERE sink = ? AND key = ?
 
--- The sinks with findings without a reaction, and the number of keys that differed at the last check.
+-- The sinks that have findings without a reaction, each with the number of keys that differed at the last check.
 -- name: drift_open
 SELECT k.workspace, k.addressed_by, k.name, c.added + c.changed + c.removed FROM drift_check c CROSS JOIN sink k ON k.id = c.sink
 WHERE EXISTS (SELECT 1 FROM drift d INDEXED BY drift_open WHERE d.sink = c.sink AND d.reaction = '')
@@ -191,7 +190,7 @@ WHERE (d.sink, d.key) > (:sink, :key)
     WHERE m.name IN (SELECT value FROM json_each(:names))) OR NOT EXISTS (SELECT 1 FROM partition q WHERE q.sink = d.sink))))
 ORDER BY d.sink, d.key LIMIT :limit
 
--- Findings about a key without a reaction, if its entries were not written since the comparison.
+-- Findings without a reaction about a key, if its entries were not written since the comparison.
 -- name: drift_of_key
 SELECT k.name, k.workspace, d.key, d.what, coalesce(l.name, ''), d.wanted, d.wanted_type, d.found, coalesce(d.found_type, ''),
   d.since, d.reaction, d.changed_by, d.changed_at

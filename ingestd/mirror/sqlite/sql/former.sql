@@ -19,8 +19,8 @@ WHERE NOT e.removed AND (e.run <> :run OR s.id IS NULL OR s.id IN (SELECT value 
 INSERT INTO former (sink, key, value, data_type, partition, run, delivery, ended_at, ended_by, ending)
 VALUES (?, ?, ?, ?, 0, 0, 'found', ?, ?, ?)
 
--- For each of the given keys (a JSON list), a former value was stored just before, so one value is no longer among the `:kept`
--- newest. It is deleted, unless it is the first that ended in its hour; then the oldest value beyond `:most` is deleted.
+-- A former value of each given key (a JSON list) was just stored, so one value is no longer among the `:kept` newest. It is
+-- deleted if the next older value ended in the same hour. Otherwise the oldest value beyond `:most` is deleted.
 -- name: former_drop_beyond
 DELETE FROM former WHERE id IN (
   SELECT CASE WHEN CAST(x.ended_at / 3600 AS INTEGER) = (

@@ -111,7 +111,7 @@ INSERT INTO staging (run, key, value, data_type, row_hash, position) VALUES (?, 
 -- name: first_withdraw
 DELETE FROM entry WHERE sink = ? AND key = ?
 
--- After a withdrawal, the adoption overwrites no value of the service.
+-- Deletes values that were stored as overwritten: after a withdrawal, the adoption overwrites no value of the service.
 -- name: first_forget_former
 DELETE FROM former WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys)) AND ending = 'overwritten'
 

@@ -19,7 +19,7 @@ UPDATE partition SET retired = 1 WHERE pipeline = (SELECT id FROM pipeline WHERE
 -- name: partition_in_use
 UPDATE partition SET retired = 0 WHERE id = ?
 
--- The partition lost entries while no pipeline read it. It is read from its start if it is configured again.
+-- The partition has lost entries, so its next reading begins at its start, if it is replayable.
 -- name: partition_lost_entries
 UPDATE partition SET cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = min(valid_through, -1)
 WHERE id = ? AND sink = ?
@@ -89,7 +89,7 @@ SELECT k.adopted_at FROM pipeline l
 JOIN partition p ON p.id = (SELECT q.id FROM partition q WHERE q.pipeline = l.id ORDER BY q.last_run DESC LIMIT 1)
 JOIN sink k ON k.id = p.sink WHERE l.name = ?
 
--- The authors of explained entries that the service has unchanged. At most two, because two show that there are several.
+-- The authors of explained entries that the service has unchanged. Two rows are enough to show that there are several authors.
 -- name: check_authors
 SELECT DISTINCT s.author FROM entry e CROSS JOIN temp.seen s ON s.key = e.key AND s.value IS e.value
 WHERE e.sink = :sink AND NOT e.removed AND abs(e.segment) NOT IN (SELECT segment FROM temp.held) AND EXISTS (

@@ -36,7 +36,7 @@ CREATE TEMP TABLE kept_segment (id INTEGER PRIMARY KEY)
 INSERT OR IGNORE INTO temp.kept_run (id)
 SELECT value_run FROM entry WHERE value_run IS NOT NULL UNION ALL SELECT value_run FROM former WHERE value_run IS NOT NULL
 
--- The partitions of these runs, which may differ from the partitions of the entries. `kept_run` has no other runs yet.
+-- The partitions of the runs that the previous statement has added. They may differ from the partitions of the entries.
 -- name: kept_partitions_of_values
 INSERT OR IGNORE INTO temp.kept_partition (id) SELECT r.partition FROM temp.kept_run k CROSS JOIN run r ON r.id = k.id
 

@@ -19,22 +19,22 @@ WHERE partition = ? AND subject = 'record' AND row_hash IS NULL AND run < ? AND 
 -- name: rejected_rows
 SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND run < ?
 
--- Earlier rejections of records that a partial reading has read again, or found removed.
+-- Deletes earlier rejections of records that a partial reading has read again, or found removed.
 -- name: rejected_at_positions
 DELETE FROM rejected WHERE id IN (
   SELECT r.id FROM json_each(:positions) j CROSS JOIN rejected r INDEXED BY rejected_by_position
     ON r.partition = :partition AND r.position = j.value AND typeof(r.position) = 'text'
   WHERE r.subject = 'record' AND r.run < :run)
 
--- Retried rejections that an incremental reading has read again: the records with these row hashes.
+-- Deletes retried rejections of records that an incremental reading has read again. `:hashes`: the row hashes of the records.
 -- name: rejected_read_again
 DELETE FROM rejected WHERE id IN (
   SELECT r.id FROM rejected r INDEXED BY rejected_retried
   WHERE r.partition = :partition AND r.subject <> 'entry' AND r.run < :run AND r.retried <= :retries
     AND r.row_hash IN (SELECT value FROM json_each(:hashes)))
 
--- Unreadable records have no row hash. A row number refers to the same record only if the reading from the start, which reached
--- the row `:last_row`, misses no earlier row.
+-- Deletes retried rejections of unreadable records, which have no row hash. A row number refers to the same record only if the
+-- reading from the start, which reached the row `:last_row`, misses no earlier row.
 -- name: rejected_unreadable_read_again
 DELETE FROM rejected WHERE id IN (
   SELECT r.id FROM rejected r INDEXED BY rejected_retried
@@ -63,19 +63,19 @@ DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(:ids)) AND subject
 SELECT e.key, e.run, e.position, e.value, e.data_type FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value
 WHERE e.partition = ?
 
--- A retry that is not possible: the rejection stays.
+-- Keeps a rejection and stores the reason, because its retry is not possible.
 -- name: rejected_keep
 UPDATE rejected SET retried = NULL, reason = ?, last_at = ?, times = times + 1 WHERE id = ?
 
 -- name: rejected_drop
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
 
--- Rejections of entries that have changed, and the conflicts of this partition about them.
+-- Deletes the rejections of entries with these keys, and the partition's conflicts about these keys.
 -- name: rejected_keys
 DELETE FROM rejected WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys))
   AND (subject = 'entry' OR (subject = 'conflict' AND partition = :partition))
 
--- Earlier conflicts of the given keys of a partition.
+-- Deletes and returns a partition's earlier conflicts about the given keys.
 -- name: rejected_conflicts_before
 DELETE FROM rejected WHERE sink = ? AND subject = 'conflict' AND partition = ? AND key IN (SELECT value FROM json_each(?))
 RETURNING key, id, at, times
@@ -108,8 +108,8 @@ WHERE r.subject = 'partition' AND p.pipeline = (SELECT id FROM pipeline WHERE na
 -- name: rejected_any
 SELECT EXISTS (SELECT 1 FROM rejected WHERE partition = ?)
 
--- This run mapped every record, so rejections of earlier runs that it did not repeat are corrected. Retries that were requested
--- during the run (`:retries` is their number when it began) are left to the next run.
+-- For a run that mapped every record: it has corrected the rejections of earlier runs that it did not repeat. Retries that were
+-- requested during the run are left to the next run. `:retries`: the partition's number of retries when the run began.
 -- name: rejected_corrected
 SELECT id FROM rejected WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run
   AND (retried IS NULL OR retried <= :retries)
@@ -118,7 +118,7 @@ SELECT id FROM rejected WHERE partition = :partition AND subject IN ('record', '
 SELECT id FROM rejected INDEXED BY rejected_retried
 WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run AND retried <= :retries
 
--- Deletes corrected rejections, except those retried since they were selected.
+-- Deletes corrected rejections, except rejections that were retried after they were selected.
 -- name: rejected_drop_corrected
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(:ids)) AND (retried IS NULL OR retried <= :retries)
 
@@ -228,7 +228,7 @@ SELECT row_hash FROM rejected WHERE partition = ? AND retried > ? AND row_hash I
 -- name: partition_retries
 SELECT retries FROM partition WHERE id = ?
 
--- The selected rejections of entries; whether the mirror has the entry, and whether it is pending.
+-- The selected rejections of entries. The last two columns: whether the mirror has the entry, and whether the entry is pending.
 -- name: chosen_entries
 SELECT r.id, r.sink, r.key, r.value, r.data_type, r.removed, r.partition, r.run, r.row_hash, e.key IS NOT NULL,
   s.id IS NOT NULL

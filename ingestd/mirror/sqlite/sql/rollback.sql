@@ -29,9 +29,9 @@ SELECT key FROM former WHERE sink = :sink AND key > :after AND NOT undone
   AND (ended_by IN (SELECT value FROM json_each(:runs)) OR coalesce(value_run, run) IN (SELECT value FROM json_each(:runs)))
 ORDER BY key LIMIT :limit
 
--- For each of the given keys (a JSON list): the present entry, the end of the newest value of the chain, and the newest value
--- of the chain that none of the runs gave. `place`: the number of former values after it. `kept`: the number of all former
--- values. `drift`: whether the last check found another value in the service.
+-- For each of the given keys (a JSON list): the present entry (e), the newest value of the chain (n), and the newest value of
+-- the chain that none of the runs gave (f). `place`: the number of former values newer than f. `kept`: the number of all
+-- former values. `drift`: whether the last check found another value in the service.
 -- name: rollback_details
 SELECT j.value AS key, e.value, e.data_type, e.partition, coalesce(e.value_run, e.run) AS run, e.removed,
   n.ended_by, coalesce(n.value_run, n.run) AS ended_run,
@@ -50,11 +50,11 @@ LEFT JOIN former f ON f.id = (
     AND coalesce(x.value_run, x.run) NOT IN (SELECT value FROM json_each(:runs)))
 ORDER BY key
 
--- The highest id of a former value, and when the oldest one ended.
+-- The highest id of a former value, and the time at which the oldest former value ended.
 -- name: rollback_horizon
 SELECT coalesce(max(id), 0), (SELECT ended_at FROM former ORDER BY id LIMIT 1) FROM former
 
--- Former values from an id on; `:keys` is a JSON list of pairs of key and id. They no longer precede the present value.
+-- Marks former values that no longer precede the present value. `:keys`: a JSON list of pairs: a key, and the first id to mark.
 -- name: rollback_undo
 UPDATE former SET undone = 1 WHERE id IN (
   SELECT f.id FROM json_each(:keys) j CROSS JOIN former f
@@ -87,7 +87,7 @@ SELECT :run, id, :state, :since, :reasons, digest, :content, coalesce(cursor, 'n
   0, 0, 0, 1
 FROM partition WHERE id = :partition
 
--- The differences to the last reading of partitions (a JSON list) are not valid: their entries have other values now. The
+-- Entries of these partitions (a JSON list) now have other values, so differences to the last reading are not valid. The
 -- connector is not notified of a held partition, so a held file is not archived.
 -- name: rollback_partitions
 UPDATE partition SET valid_through = min(valid_through, -1), positions_exact = 0, awaiting = awaiting AND NOT EXISTS (
@@ -103,7 +103,7 @@ WHERE id IN (SELECT p.pipeline FROM partition p WHERE p.id IN (SELECT value FROM
 SELECT valid_through >= 0 OR (valid_through = -1 AND EXISTS (SELECT 1 FROM snapshot s WHERE s.partition = p.id))
 FROM partition p WHERE p.id = ?
 
--- Discarded content is not delivered, even if the guard would now permit it.
+-- After a rollback, a discarded run stays discarded, even if the guard would now permit it.
 -- name: rollback_discarded
 UPDATE held_run SET rolled_back = 1 WHERE partition = ? AND state = 'discarded'
 

@@ -34,7 +34,7 @@ SELECT key, row_hash FROM also_named WHERE partition = :partition AND sink = :si
   AND row_hash >> :shift & :mask = :range
 ORDER BY key LIMIT :limit
 
--- Stores another record of a name; the record was rejected.
+-- Assigns a name to another record of the partition, which was rejected.
 -- name: also_named_set_record
 UPDATE also_named SET row_hash = ?, position = ? WHERE sink = ? AND key = ? AND partition = ?
 
@@ -51,7 +51,7 @@ WHERE c.sink = :sink
 -- name: also_named_elsewhere
 DELETE FROM also_named WHERE partition = ? AND sink <> ?
 
--- The keys with an entry that no source explains now.
+-- The keys with an entry that no source explains now, although another partition names the key.
 -- name: also_named_freed
 SELECT DISTINCT c.sink, c.key FROM also_named c CROSS JOIN entry e ON e.sink = c.sink AND e.key = c.key
 WHERE NOT e.removed AND NOT EXISTS (

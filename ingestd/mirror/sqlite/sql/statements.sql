@@ -38,7 +38,7 @@ WHERE l.name = ? AND p.name = ? AND p.digest = ? AND k.workspace = ? AND k.addre
 -- name: partition_retries
 SELECT retries FROM partition WHERE id = ?
 
--- `remapped`: the next whole reading finds the keys of this sink that only the former mapping produced.
+-- `remapped` 1: the next whole reading has to find the entries of this sink that only the former mapping produced.
 -- name: partition_restart
 UPDATE partition SET remapped = (sink = :sink AND digest <> '' AND (remapped OR digest <> :digest)), sink = :sink,
   digest = :digest, cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = -1, repeats = 0, positions_exact = 0
@@ -58,7 +58,7 @@ FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN sink k ON k.id = p.si
 UPDATE partition SET awaiting = awaiting OR :changed OR cursor IS NOT :cursor OR NOT replayable, cursor = :cursor, last_run = :run
 WHERE id = :partition
 
--- If the last run failed, the held run becomes the last run, which ends the failure.
+-- If the partition's last run failed, `:run`, which writes no entries, becomes the last run. So the failure has ended.
 -- name: partition_read_again
 UPDATE partition SET last_run = :run
 WHERE id = :partition AND EXISTS (SELECT 1 FROM run r WHERE r.id = partition.last_run AND r.failure <> '')
@@ -71,7 +71,7 @@ WHERE id = :partition
 -- name: partition_amended
 UPDATE partition SET valid_through = min(valid_through, ?) WHERE id = ?
 
--- 1: after a whole reading. 0: another record now produces an entry, and it is not known whether the former record still does.
+-- `positions_exact` 0: another record now produces an entry, and it is not known whether the former record still produces it.
 -- name: partition_positions
 UPDATE partition SET positions_exact = ? WHERE id = ? AND positions_exact <> ?
 
@@ -87,8 +87,8 @@ UPDATE partition SET last_run = ? WHERE id = ?
 -- name: partition_acknowledge
 UPDATE partition SET awaiting = 0, acknowledged_at = :at WHERE id = :partition AND cursor = :cursor
 
--- `touched` is a temporary table of the write connection, which triggers maintain. It has the partitions that may have become
--- acknowledged since the last check: they were read to their end, or one of their segments was acknowledged.
+-- `touched` is a temporary table of the write connection. Triggers add partitions that may have become acknowledged: a
+-- partition was read to its end, or a segment that it waits for was acknowledged.
 -- name: touched_create
 CREATE TEMP TABLE touched (pipeline INTEGER NOT NULL, partition INTEGER NOT NULL, PRIMARY KEY (pipeline, partition)) WITHOUT ROWID
 
@@ -107,7 +107,7 @@ END
 -- name: touched_at_start
 INSERT INTO temp.touched (pipeline, partition) SELECT pipeline, id FROM partition WHERE awaiting
 
--- For partitions that are not acknowledged yet; a later event adds them again.
+-- Removes a partition that is not acknowledged yet. A trigger adds it again when its state changes.
 -- name: touched_drop
 DELETE FROM temp.touched WHERE pipeline = ? AND partition = ?
 
@@ -154,8 +154,8 @@ INSERT INTO snapshot (partition, piece, hashes, sections) VALUES (?, ?, ?, ?)
 -- name: snapshot_sections
 SELECT sections FROM snapshot WHERE partition = ? AND piece = 0
 
--- Deletes the oldest snapshots of a pipeline beyond a number. If such a partition is read again, all its records are mapped.
--- Each run moves one partition beyond the number, so earlier runs have handled the older partitions.
+-- Keeps the snapshots of a pipeline's most recently read partitions (OFFSET), and deletes the next snapshots (LIMIT). Earlier
+-- calls have deleted the older snapshots. If a partition without a snapshot is read again, all its records are mapped.
 -- name: snapshots_drop_old
 DELETE FROM snapshot WHERE partition IN (
   SELECT id FROM partition WHERE pipeline = (SELECT pipeline FROM partition WHERE id = ?)
@@ -195,7 +195,7 @@ DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
 -- name: keys_in_range
 SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
 
--- The rows of the given keys (a JSON list); for a pending entry, with the kind of its segment.
+-- The entries of the given keys (a JSON list). `kind`: the kind of the segment of a pending entry; NULL: it is not pending.
 -- name: entries_of_keys
 SELECT e.key, e.value, e.data_type, e.segment, e.removed, e.partition, e.run, e.row_hash, CAST(e.position AS TEXT), s.kind,
   e.last_read
@@ -205,7 +205,7 @@ FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value LEFT JO
 SELECT p.id, l.name, l.active, p.name FROM partition p JOIN pipeline l ON l.id = p.pipeline
 WHERE p.id IN (SELECT value FROM json_each(?))
 
--- Of the given partitions (a JSON list), those that have the pipeline of another partition, and that its source still has.
+-- The partitions of ?2 (a JSON list) that belong to the same pipeline as the partition ?1, and that the source still has.
 -- name: partitions_present
 SELECT id, name FROM partition WHERE id IN (SELECT value FROM json_each(?2)) AND gone IS NULL
   AND +pipeline = (SELECT pipeline FROM partition WHERE id = ?1)
@@ -248,7 +248,7 @@ UPDATE segment SET items = live, bytes = ?, body = ?, row_steps = ? WHERE id = ?
 -- name: segment_live_keys
 SELECT key FROM entry WHERE sink = ? AND segment = ? AND key IN (SELECT value FROM json_each(?))
 
--- This and the next statement write one row. `write_rows` repeats the row, because calling a statement costs as much as a row.
+-- This and the next statement write one row. `write_rows` repeats the row, because a call takes as long as one more row.
 -- name: entries_insert
 INSERT INTO entry (sink, segment, removed, partition, run, key, value, data_type, row_hash, position)
 VALUES (?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)
@@ -264,7 +264,7 @@ ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = exclud
 -- name: entries_set_read
 UPDATE entry SET last_read = ? WHERE sink = ? AND key = ?
 
--- Another record produces an equal entry. A position that is a row number belongs to the run that wrote the entry.
+-- Another record now produces an equal entry. A row number stays, because it belongs to the run that wrote the entry.
 -- name: entries_set_record
 UPDATE entry SET row_hash = ?, position = CASE WHEN typeof(position) = 'text' THEN ? ELSE position END WHERE sink = ? AND key = ?
 
@@ -349,8 +349,8 @@ SELECT s.kind, s.items, s.live, s.body, s.row_steps, coalesce(l.name, ''), coale
 FROM segment s LEFT JOIN run r ON r.id = s.run LEFT JOIN partition p ON p.id = r.partition
 LEFT JOIN pipeline l ON l.id = p.pipeline WHERE s.id = ?
 
--- Acknowledges the given keys of some segments and returns the former segment of each. RETURNING returns new values, so the row
--- keeps the negative id. A negative id refers to no segment.
+-- Acknowledges the given keys of some segments and returns the former segment of each key. RETURNING returns new values, so the
+-- former id is stored with a negative sign. A negative id refers to no segment.
 -- name: entries_acknowledge
 UPDATE entry SET segment = -segment WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
   AND segment IN (SELECT value FROM json_each(?)) RETURNING -segment
@@ -405,7 +405,7 @@ SELECT id, started, records, created, updated, unchanged, removed, rejected, val
   is_repeat
 FROM run r WHERE id = ?
 
--- The last run that read records, of the partition of the given run.
+-- The last run that read records, among the runs of the partition to which the given run belongs.
 -- name: status_reading
 SELECT id, started, records, created, updated, unchanged, removed, rejected, valueless FROM run
 WHERE partition = (SELECT partition FROM run WHERE id = ?) AND records > 0 AND failure = '' AND ended IS NOT NULL

@@ -25,7 +25,7 @@ _TABLE = "CREATE TABLE kept_file (pipeline TEXT NOT NULL, name TEXT NOT NULL, co
 def back_up_state(state: Path, target: Path, *, kept: Callable[[], KeptFiles] = tuple) -> int:
     """Copy the state file and the ``kept`` files to the new file ``target`` and check the copy. Return its size in bytes.
 
-    Other processes may use the state file; writers are not delayed. The copy is one consistent state, in one file with mode 0600.
+    Other processes may use the state file; writers are not delayed. The copy is consistent, in one file with mode 0600.
 
     Raises:
         MirrorError: there is no state file, or ``target`` exists or can't be written.
@@ -60,8 +60,8 @@ def restore_state(
 ) -> Path | None:
     """Replace the state file by a backup. Return the path at which the replaced file is kept; None if there was no file.
 
-    ``restore_kept`` writes the kept files of the backup, before the state file is replaced. If the process may change owners,
-    the new files belong to the owner and the group of the former file, or of the folder if there was no file.
+    ``restore_kept`` writes the kept files of the backup, before the state file is replaced. If this process is root, the new
+    files get the owner and the group of the former file; if there was no file, the owner and the group of the folder.
 
     The sequence file stays, so the next start detects that the state file is older than the data of the service. After a crash
     the state file has either the former content or the content of the backup.
@@ -112,7 +112,7 @@ def _take_kept(part: Path) -> list[tuple[str, str, bytes]]:
 
 
 def _copy_durably(source: Path, part: Path, *, kept: KeptFiles = ()) -> None:
-    """Copy a state file to ``part``, and check the copy completely. A ``part`` of an interrupted attempt is replaced."""
+    """Copy a state file to ``part``, and check the copy completely. Replace a ``part`` that an interrupted attempt left."""
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     copy_unlocked(source, part)
@@ -133,7 +133,7 @@ def _copy_durably(source: Path, part: Path, *, kept: KeptFiles = ()) -> None:
 
 
 def _keep(state: Path) -> Path | None:
-    """Give the present state file a second name. If the file is readable, the content of its WAL is moved into it first."""
+    """Give the present state file a second name. If it is readable, first move the content of its WAL into the file."""
     if not state.exists():
         return None
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(state)) as present:

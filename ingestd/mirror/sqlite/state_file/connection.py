@@ -112,8 +112,8 @@ class StateFile:
     def changes(self) -> int:
         """The number of rows that were changed since the file was opened.
 
-        While the number is equal, the content is equal, because no other process writes to the file. Only `replace_by` is not
-        counted.
+        While the number is unchanged, the content is unchanged, because no other process writes to the file. Exception:
+        `replace_by` is not counted.
         """
         return self._writer.total_changes
 
@@ -121,8 +121,8 @@ class StateFile:
     def batch(self) -> Iterator[WriteBatch]:
         """Make one transaction of all writes of this thread in the context. The context must be short, without waiting.
 
-        Each `writing` in it is complete or undone separately, as without the batch. So the transaction is committed after an
-        exception, too. Only if the file itself fails, the whole transaction is rolled back.
+        Each `writing` in the batch is completed or undone separately, as without the batch. So the transaction is committed
+        after an exception, too. Only if the state file itself fails, the whole transaction is rolled back.
 
         Raises:
             MirrorFull, MirrorCorrupt: as in `writing`.
@@ -149,7 +149,7 @@ class StateFile:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction, which the caller ends; note whether the file can be written."""
+        """Begin a transaction that the caller ends; note whether the file can be written."""
         with self._guard:
             note_progress()
             self._committed = False
@@ -241,7 +241,7 @@ class StateFile:
             other.backup(self._writer)
 
     def close(self) -> None:
-        """Close the file and release its lock. Without this call nothing is lost, but the next start is slower."""
+        """Close the file and release its lock. Without this call, no data is lost, but the next start is slower."""
         with self._guard:
             self._writer.close()
             os.close(self._lock)
@@ -278,13 +278,13 @@ def open_read_only(path: Path) -> sqlite3.Connection:
 
 
 def _refuse_folder(path: Path) -> None:
-    """Raise if the path is a folder. SQLite would open it, and fail at the first read as with a failed disk."""
+    """Raise if the path is a folder. SQLite would open it, and the first read would fail with an I/O error."""
     if path.is_dir():
         raise unopenable(IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)), path)
 
 
 def copy_unlocked(path: Path, target: Path) -> None:
-    """Copy a state file that another process may use to the empty file ``target``; copy nothing if there is none.
+    """Copy a state file, which another process may use, to the empty file ``target``; copy nothing if it does not exist.
 
     The copy is one consistent state. Writers are not delayed.
 
@@ -386,7 +386,7 @@ def _refuse_older(version: int, path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring the file to the newest layout in one transaction, so that no process sees a part of the change."""
+    """Migrate the file to the newest layout in one transaction, so that no process sees a part of the change."""
     pending = [(number, script) for number, script in migrations() if number > version]
     if not pending:
         return

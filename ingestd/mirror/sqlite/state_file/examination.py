@@ -75,7 +75,7 @@ def damage_named(path: Path) -> Iterator[None]:
 
 
 def _usable(path: Path) -> None:
-    """Raise the OSError that opening the file for writing would raise, without creating anything."""
+    """Raise the OSError that opening the file for writing would raise. Creates no file."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     nearest = path if path.exists() else next(folder for folder in path.parents if folder.exists())

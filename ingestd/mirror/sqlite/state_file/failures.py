@@ -64,7 +64,7 @@ def named_errors(path: Path, *, opened: bool = True) -> Iterator[None]:
 
 
 def failure_of(error: sqlite3.DatabaseError, path: Path, *, opened: bool) -> MirrorError | None:
-    """Return the error of the mirror; None for a bug in a statement."""
+    """Return the error of the mirror for an error of SQLite; None if a statement has a bug."""
     extended = getattr(error, "sqlite_errorcode", 0)
     code, name = extended & 0xFF, getattr(error, "sqlite_errorname", "")
     found: MirrorError | None = None

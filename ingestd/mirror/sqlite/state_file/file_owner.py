@@ -1,4 +1,4 @@
-"""Opens and creates the state file and the files in its folder, also if root does so for the account of the daemon."""
+"""Opens and creates the state file and the files in its folder, also when root does this for the account of the daemon."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def owner_like(path: Path) -> os.stat_result:
 
 
 def give(path: Path, owner: os.stat_result) -> None:
-    """Give a file or folder that this process created to the owner and the group, if this process may do that.
+    """Give a file or folder that this process has created to an owner and their group, if this process is root.
 
-    This is not done for a file that existed before, because the account may have replaced it by a link to a file of root.
+    Do not call it for a file that existed before: its account may have replaced it by a link to a file of root.
     """
     if os.geteuid() == 0:
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)

@@ -1,13 +1,13 @@
 """The sequence file next to the state file: detects a state file that was replaced by an older copy.
 
-An older copy of the state file does not know the entries that were sent since. So a separate file stores the number of the
-newest segment that was ever claimed. The number only grows. A state file with a smaller number is older than the content of the
-service. The sequence file also names the state file and its sinks, so that a new state file knows the sinks of an earlier one.
-It also names the writer that the service knows (service contract M11). Each start has a newer attempt, also after a kill, a
-restore or a lost state file.
+An older copy of the state file does not know the entries that were sent after the copy was made. So the sequence file stores
+the number of the newest segment that was ever claimed. If the newest segment of a state file has a smaller number, the service
+has newer content than the state file. The sequence file also names the state file and its sinks, so that a new state file
+knows the sinks of an earlier one. It also names the writer that the service knows (service contract M11). Each start of the
+daemon gets a higher attempt number, also after a kill, a restore or the loss of the state file.
 
-A claim costs one write call without fsync, which survives the end of the process. After a power failure the number may be some
-seconds old, so a state file that was copied in these seconds is not detected.
+A claim costs one write call without fsync; the written number survives the end of the process. After a power failure, the
+number may be some seconds old. A state file that was copied in these seconds is then not detected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ingestd.wire.writer import Writer
 _DIGITS = 20
 _EPOCH = 1
 _ATTEMPTS_OF_A_RUN = 1_000_000
-"""The difference between the attempt of a start and the last attempt before it, if the clock was set back."""
+"""The minimum difference between the attempt number of a start and the last recorded attempt number."""
 _BYTES_AT_MOST = 16 << 20
 
 
@@ -57,9 +57,9 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 class SequenceFile:
     """The sequence file of one open state file. ``path``: path of the state file.
 
-    ``notice`` is a sentence if the state file is older than the sequence file or is another file, or if an earlier file is
-    missing; else it is empty. The sinks that may have unknown content are in the table ``doubt``. ``now``: seconds since the
-    epoch. ``granted``: name and epoch that this process was granted; None: keep those of the last start, or create new ones.
+    ``notice``: a sentence if the state file was replaced or lost, or if its sequence file is missing; else empty. The sinks
+    that may have unknown content are in the table ``doubt``. ``now``: seconds since the epoch. ``granted``: the writer's name
+    and epoch that this process was granted; None: keep name and epoch of the last start, or create them.
 
     Raises:
         MirrorError: the file can't be read or written.
@@ -87,16 +87,16 @@ class SequenceFile:
         self._guard = threading.Lock()
 
     def is_earlier(self, sink_id: str) -> bool:
-        """Return True if an earlier state file wrote the sink with this id of the service."""
+        """Return True if an earlier state file wrote the sink; ``sink_id`` is the service's id of the sink."""
         return sink_id in self._content.earlier
 
     @property
     def writer(self) -> Writer:
-        """The writer of this run. No earlier run has sent a request with its attempt."""
+        """The writer of this process. No earlier process has sent a request with the same attempt number."""
         return Writer(name=self._content.writer, epoch=self._content.epoch, attempt=self._content.attempt)
 
     def raise_attempt(self, attempt: int) -> None:
-        """Record an attempt that the next start must exceed.
+        """Record an attempt number; the next start uses a higher number.
 
         Raises:
             MirrorError: the file can't be written.
@@ -109,7 +109,7 @@ class SequenceFile:
                 raise _unusable(self.path, error) from error
 
     def hand_out(self, segments: Iterable[int]) -> None:
-        """Record segments before they are sent."""
+        """Record the newest of the claimed ``segments``, before they are sent."""
         newest = max(segments, default=0)
         with self._guard:
             if newest <= self._content.handed_out:
@@ -212,7 +212,7 @@ def _reason(found: _Content | None, *, name: str, newest: int, had_name: bool, f
 
 
 def _read(file: int) -> _Content | None:
-    """Return the content; None if the file is new or incomplete."""
+    """Return the content of the sequence file; None if the file is new or incomplete."""
     data = os.pread(file, _BYTES_AT_MOST, 0)
     try:
         text = json.loads(data[_DIGITS + 1 :])

@@ -8,7 +8,7 @@ from types import TracebackType
 
 
 class WriteLock:
-    """A fair lock (first come, first served); not reentrant.
+    """A fair lock: threads get it in the order of their requests. Not reentrant.
 
     Long work is split into short transactions so that other threads can commit between them. An ordinary lock usually goes back
     to the thread that has just released it, so other threads would wait for the whole work.

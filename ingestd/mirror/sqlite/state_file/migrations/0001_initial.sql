@@ -10,7 +10,7 @@ CREATE TABLE sink (
   adopted      INTEGER NOT NULL DEFAULT 0,
   -- The sum of `live` over the sink's segments, maintained by triggers, because every wake-up of the delivery reads it.
   pending      INTEGER NOT NULL DEFAULT 0,
-  -- The last adoption.
+  -- When the sink was last adopted.
   adopted_at   REAL,
   -- 1: an earlier state file wrote the sink.
   earlier      INTEGER NOT NULL DEFAULT 0,
@@ -47,8 +47,8 @@ CREATE TABLE partition (
   digest          TEXT NOT NULL,
   -- JSON.
   cursor          TEXT,
-  -- The last value of `pipeline.changes` for which the row hashes in `snapshot` are valid. Negative: they are not valid; -2: the
-  -- source has had other content since.
+  -- The last value of `pipeline.changes` for which the row hashes in `snapshot` are valid. Negative: they are not valid.
+  -- -2: the source has had other content since the row hashes were stored.
   valid_through   INTEGER NOT NULL DEFAULT -1,
   repeats         INTEGER NOT NULL DEFAULT 0,
   -- 1: the partition was read to its end, and its connector has not been notified yet.
@@ -59,7 +59,7 @@ CREATE TABLE partition (
   -- When the source was found to lack the partition; 0: the connector removed it; NULL: the source has it. A partition that is
   -- gone and unreferenced is pruned.
   gone            REAL,
-  -- 1: the mapping has changed; entries with keys that the next whole reading does not name are left over.
+  -- 1: the mapping has changed. Entries with keys that the next whole reading does not name come from the former mapping.
   remapped        INTEGER NOT NULL DEFAULT 0,
   -- 1: the pipeline now has another source, which has not named the partition yet.
   retired         INTEGER NOT NULL DEFAULT 0,
@@ -69,7 +69,7 @@ CREATE TABLE partition (
   snapshot        INTEGER NOT NULL DEFAULT 1,
   deletes         TEXT NOT NULL DEFAULT 'keep',
   small           INTEGER NOT NULL DEFAULT 0,
-  -- 0: the partition is never read from its start again. A retry maps the records that are stored with their rejections.
+  -- 0: the partition is never read from its start again. A retry then maps the records that are stored with their rejections.
   replayable      INTEGER NOT NULL DEFAULT 1,
   -- The highest row number that an incremental partition has read. A reading from the start that ends earlier misses rows.
   last_row        INTEGER NOT NULL DEFAULT 0,
@@ -120,7 +120,7 @@ CREATE TABLE run (
 CREATE INDEX run_by_partition ON run (partition, id);
 -- Runs by the hash of their content, to recognise content that was read before.
 CREATE INDEX run_by_content ON run (json_extract(facts, '$."file.sha256"'));
--- Runs that have not ended, and runs that changed nothing. Both are few.
+-- Runs that have not ended, and runs that changed no entry. There are few of both.
 CREATE INDEX run_open ON run (partition) WHERE ended IS NULL;
 CREATE INDEX run_idle ON run (partition, id)
   WHERE created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0 AND valueless = 0;
@@ -154,7 +154,7 @@ CREATE TABLE held_run (
   whole     INTEGER NOT NULL,
   partial   INTEGER NOT NULL,
   remapped  INTEGER NOT NULL,
-  -- As in `RunState`, also `retries`.
+  -- `mapped`, `retries`: as in `RunState`.
   mapped    INTEGER NOT NULL,
   retries   INTEGER NOT NULL,
   -- `pipeline.changes` at the hold.
@@ -235,7 +235,7 @@ CREATE TABLE delivered (
   status    INTEGER
 );
 
--- A partition named a value that is already pending for another partition. It is acknowledged only after that segment.
+-- A partition that named a value which is already pending for another partition. It is acknowledged only after the `segment`.
 CREATE TABLE wait (
   partition INTEGER NOT NULL REFERENCES partition (id),
   segment   INTEGER NOT NULL,
@@ -249,7 +249,7 @@ CREATE TABLE entry (
   key       TEXT NOT NULL,
   value     TEXT,
   data_type TEXT NOT NULL,
-  -- 0 or without a row: the entry is delivered (or rejected, see `rejected`).
+  -- 0, or an id without a row in `segment`: the entry is delivered, or rejected (see `rejected`).
   segment   INTEGER NOT NULL,
   removed   INTEGER NOT NULL DEFAULT 0,
   -- 0: adopted from the service, no source has named it.
@@ -361,7 +361,7 @@ CREATE INDEX rejected_retried ON rejected (partition, retried) WHERE retried IS 
 -- For partial readings, like `entry_by_position`.
 CREATE INDEX rejected_by_position ON rejected (partition, position) WHERE typeof(position) = 'text';
 
--- Permanent refusals of an entry, in the words of the service. They remain over retries, until the value of the entry changes.
+-- Permanent refusals of an entry, in the words of the service. A retry keeps them; a change of the entry's value deletes them.
 CREATE TABLE refusal (
   id         INTEGER PRIMARY KEY,
   sink       INTEGER NOT NULL,
@@ -444,7 +444,7 @@ CREATE TABLE drift (
   key         TEXT NOT NULL,
   what        TEXT NOT NULL,
   partition   INTEGER NOT NULL,
-  -- The segment of the compared entry. If the entry now has another segment, it was written since.
+  -- The segment of the compared entry. If the entry now has another segment, it was written after the comparison.
   segment     INTEGER NOT NULL,
   wanted      TEXT,
   wanted_type TEXT NOT NULL,
@@ -463,7 +463,7 @@ CREATE TABLE drift (
 
 CREATE INDEX drift_open ON drift (sink) WHERE reaction = '';
 
--- Keys that the daemon removed during a drift check of their sink: the check may still have read them.
+-- Keys that the daemon removed during a drift check of their sink. The check may have read the keys before the removal.
 CREATE TABLE gone (
   sink INTEGER NOT NULL,
   key  TEXT NOT NULL,
@@ -483,6 +483,6 @@ CREATE TABLE doubt (
   reason        TEXT NOT NULL,
   -- Changes in the service after this time are newer than pending entries of sources that can't be read again; NULL: not known.
   changed_since REAL,
-  -- The newest segment of the restored file. Later segments have newer values than the service, because sources named them since.
+  -- The newest segment of the restored file. Later segments have newer values than the service: sources named them afterwards.
   newest_segment INTEGER
 );
