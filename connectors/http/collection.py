@@ -35,7 +35,7 @@ class Collected(msgspec.Struct, kw_only=True):
     faulty: list[Faulty] = msgspec.field(default_factory=list)
 
     def is_complete(self, keys: Iterable[str]) -> bool:
-        """Return whether all records were surely read, even if records moved between pages. ``keys``: the keys that were read."""
+        """Return whether all records were surely read, even if records moved between pages. ``keys``: their keys."""
         if self.pages == 1:
             return self.totals <= {self.records}
         return self.totals == {self.records} == {self._distinct(keys)}

@@ -234,7 +234,7 @@ class LogConnector(Connector):
 
 
 def _started(parts: Iterable[CursorPart]) -> tuple[CursorPart, ...]:
-    """Return the parts of which at least one byte was read."""
+    """Return the parts with a nonempty content that was read."""
     return tuple(part for part in parts if part.offset or part.half)
 
 

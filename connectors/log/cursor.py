@@ -96,7 +96,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         return self.ctime_ns == identity.ctime_ns and self.offset + self.half == identity.size
 
     def move_to(self, identity: Identity, *, packed: bool, offset: int, sha256: str) -> CursorPart:
-        """Return the part for a different file with the same content, of which ``offset`` bytes were read already."""
+        """Return the part for a different file with the same content. ``offset``: how many of its bytes were read already."""
         is_whole = offset == self.offset
         return replace(
             self,

@@ -110,7 +110,7 @@ def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillP
     frames = rows.session.frames([*keys, *kinds], rows.dialect.source, order, rest.parameters)
     found = pl.concat([frame.records for frame in frames]).rows()
     last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
-    # A key without an exact text, or equal to the previous page's last key, can't end a page. Then all remaining rows are a page.
+    # A key without an exact text, or equal to the previous end, can't end a page. Then all remaining rows are one page.
     after = tuple(value for value in last[0] if value is not None) if last else ()
     if len(after) < len(names) or after == backfill.after:
         return BackfillPage(rest, None)

@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def new_reading() -> str:
-    """Return a new id for a reading. The row index and the remembered state have the id of the reading to which they belong."""
+    """Return a new id for a reading. The row index and the remembered state store the id of their reading."""
     return uuid.uuid4().hex[:16]
 
 
