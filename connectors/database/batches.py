@@ -70,9 +70,7 @@ def named_columns(session: ReadSession, dialect: SqlDialect) -> list[ResultColum
 
 
 def positions_of(records: pl.DataFrame, keys: Sequence[str], *, first: int) -> pl.Series:
-    """Return each row's position: its key, such as ``part=4711,rev=B``, or its row number if no keys are configured.
-
-    Rows with different keys have different positions."""
+    """Return each row's position: a text that is unique for its key, such as ``part=4711,rev=B``; without keys, its number."""
     if not keys:
         return pl.int_range(first, first + records.height, dtype=pl.Int64, eager=True).alias("position")
     ambiguous = '^NULL$|^"' if len(keys) == 1 else '^NULL$|^"|,'

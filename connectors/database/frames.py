@@ -23,7 +23,7 @@ _ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\
     f"\\u00{code}": chr(number) for number in range(32) for code in (f"{number:02x}", f"{number:02X}")
 }
 _MARK = "."
-"""The fields of a row that is put before each block: polars removes a byte order mark at the start, and refuses blank blocks."""
+"""The fields of a row before each block: polars removes a byte order mark at the start, and refuses blank blocks."""
 
 
 def apply_settings(

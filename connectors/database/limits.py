@@ -9,7 +9,7 @@ from ingestd.sdk import SourceUnavailable
 
 
 class Deadline:
-    """The deadline of a reading. It is exceeded if the database sends nothing for too long, or if the reading takes too long."""
+    """The deadline of a reading, exceeded if the database sends nothing for too long, or if the reading takes too long."""
 
     def __init__(self, options: DatabaseOptions) -> None:
         self._options = options

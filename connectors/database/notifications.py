@@ -25,7 +25,7 @@ from connectors.database.postgresql_failure import statement_error
 from ingestd.sdk import SourceBroken, SourceContext, SourceError, SourceUnavailable
 
 INTERVAL_SECONDS = 1.0
-"""The minimum time between two wake-ups. So many notifications cause only a limited number of readings."""
+"""The minimum time between two wake-ups. It limits the number of readings that notifications cause."""
 CHECK_SECONDS = 60.0
 """The interval in which the server is checked, because a connection to a frozen server looks like an idle connection."""
 STOP_SECONDS = 2.0
@@ -82,8 +82,7 @@ class ListenConnection:
         self._connection.close()
 
     def _begin(self, channel: str) -> None:
-        # A pooler gives the server's connection to another client after each transaction, so LISTEN has no effect. It is
-        # recognized by the process id: it announces its own id, and not the id of the server process.
+        # LISTEN has no effect through a pooler, which changes the server's connection. A pooler announces its own process id.
         own = self._connection.execute("SELECT pg_backend_pid()").fetchone()
         if own != (self._connection.info.backend_pid,):
             raise SourceBroken(

@@ -1,6 +1,6 @@
 """Oracle, with the thin mode of its driver, which needs no client library.
 
-Oracle stores an empty text as NULL. Tests check the SQL of this module with a parser. No test executes the SQL on a server.
+Oracle stores an empty text as NULL. Tests check the SQL of this module with a parser; no test executes it on a server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from connectors.database.port import ALIAS, Kind, ResultColumn
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 SESSION = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' TIME_ZONE = '+00:00'"
-"""The first statement of every session. With it, the texts of numbers do not depend on settings of client and server."""
+"""The first statement of every session: the texts of numbers must not depend on settings of client and server."""
 
 _LOGIN = frozenset({1017, 28000, 28001, 1045, 1005})  # denied, locked, expired
 _AWAY = frozenset({1033, 1034, 1089, 3113, 3114, 1555, 8177, 12514, 12541, 12170, 2391, 18})

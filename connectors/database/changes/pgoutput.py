@@ -13,7 +13,7 @@ class UnreadableChange(Exception):
 
 
 class ChangedKeys(NamedTuple):
-    """Keys of rows: ``written`` (inserted or updated), and ``removed`` (deleted, or a key before an update). They may overlap."""
+    """Keys of rows: ``written`` (inserted or updated), ``removed`` (deleted, or before an update). The sets may overlap."""
 
     written: frozenset[Key]
     removed: frozenset[Key]
