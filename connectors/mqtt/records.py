@@ -18,7 +18,7 @@ from connectors.mqtt.options import MqttOptions
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 
 _CELLS = 4_000_000
-"""The maximum of records × field names in a batch. If no two messages share names, memory would grow quadratically."""
+"""The maximum of records times field names in a batch. If no two messages share names, memory would grow quadratically."""
 _ANY = msgspec.json.Decoder(msgspec.Raw)
 
 
