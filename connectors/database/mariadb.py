@@ -98,8 +98,8 @@ class MariadbDialect(SqlDialect):
     def line(self, columns: Sequence[ResultColumn]) -> str:
         """Return the SQL expression for a row as one line, without the line end.
 
-        JSON_QUOTE escapes each text. REPLACE is not used, because its time grows with the square of the text's length: 20,000
-        line ends in a megabyte take seconds, and the server can't cancel REPLACE.
+        JSON_QUOTE escapes each text. REPLACE is not used, because its time grows with the square of the text's length. For
+        20,000 line ends in a megabyte it takes seconds, and the server can't cancel it.
         """
         fields = []
         for column in columns:

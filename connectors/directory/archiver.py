@@ -211,7 +211,7 @@ class Archiver:
         return receipts.build_receipt(file, disposition=disposition, quarantine=quarantine, remark=remark)
 
     def _access(self, name: str) -> Access:
-        """Return the permissions of a file. If the file no longer exists, only this account gets access."""
+        """Return the permissions of a file; if the file no longer exists, permissions for this account only."""
         try:
             return Access.from_status(self._source(name).status())
         except FileNotFoundError:

@@ -127,7 +127,7 @@ class _Transfer:
         self._access = Access(0, -1)
 
     def prepare(self) -> None:
-        """Choose a name in the archive, and write the note under a hidden name. Copy to another file system at once."""
+        """Choose a name in the archive, and write the note under a hidden name. To another file system, copy the file now."""
         move = self.move
         try:
             status = self._folders.get(move.path.parent).status(move.path.base)

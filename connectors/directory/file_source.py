@@ -75,7 +75,7 @@ class FileSource(Connector):
 
     @property
     def record_settings(self) -> Mapping[str, Any]:
-        """The settings that decide how a file is read: its format, the members of an archive file, and the trailer."""
+        """The settings that decide how a file is read: the format, the members of a packed file, and the trailer."""
         settings = format_settings(self.options.format, member=self.options.member)
         trailer = self.options.trailer
         return settings if trailer is None else {**settings, "trailer": trailer.pattern}

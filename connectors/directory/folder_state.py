@@ -164,7 +164,7 @@ class FolderState:
         """Return True if the file may be read, because it is unchanged since the scan that found it stable.
 
         ``listed``: the file's identity before it was opened, used if no scan found the file. A server's list and a file's
-        status can differ. So a server's identities are compared only if a setting requires it, or if the file is empty.
+        status can differ. So for a server, they are compared only with ``settle_seconds``, ``ready`` or an empty file.
         """
         is_compared = (
             self._trusts_status or self.options.settle_seconds or self.options.ready or not opened.identity.size

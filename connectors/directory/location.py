@@ -81,7 +81,7 @@ def find_archived(
 
 
 def _dated_folders(archive: RootedPath, depth: int) -> Iterator[RootedPath]:
-    """Yield the folders of the archive that hold files, the latest date first."""
+    """Yield the dated folders at ``depth`` below the archive, the latest date first. Depth 0: yield the archive itself."""
     if not depth:
         yield archive
         return

@@ -71,8 +71,8 @@ class Spool:
     def latest(self) -> list[Stored]:
         """Return the last record of each key, and all records without a key, in the order of the reading.
 
-        A record can move to another page during the reading, but it is on one page only once. So if different records of the
-        key's last page have the same key, all of them are returned.
+        A record can move to another page during the reading, but it is on one page only once. So if the last page with a key
+        has different records with this key, all these records are returned.
         """
         last = {stored.key: stored for stored in self.stored if stored.key}
         return [stored for stored in self.stored if not stored.key or self._is_needed(stored, last[stored.key])]

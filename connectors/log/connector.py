@@ -89,7 +89,7 @@ class LogConnector(Connector):
         yield from mark_last(self._batches(log, cursor))
 
     def _batches(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the rows that can be read now. If a file is renamed or truncated meanwhile, end; the log is read again soon."""
+        """Yield the rows that can be read now. End if a file is renamed or truncated; the log is then read again soon."""
         try:
             yield from self._read(log, cursor)
         except FilesChanging:
@@ -234,7 +234,7 @@ class LogConnector(Connector):
 
 
 def _started(parts: Iterable[CursorPart]) -> tuple[CursorPart, ...]:
-    """Return the parts with a nonempty content that was read."""
+    """Return the parts in which at least one byte was read."""
     return tuple(part for part in parts if part.offset or part.half)
 
 

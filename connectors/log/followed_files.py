@@ -39,7 +39,7 @@ class Prefix:
         return self._digest.hexdigest()
 
     def matches(self, file: io.FileIO) -> bool:
-        """Return True if the file still has the last bytes of the prefix. It lacks them after a truncation."""
+        """Return True if the file still has the last bytes of the prefix. After a truncation, other bytes are there."""
         window = self._window
         return os.pread(file.fileno(), len(window), self.offset - len(window)) == window
 

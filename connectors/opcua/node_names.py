@@ -1,4 +1,4 @@
-"""Stable names of variables: node ids with a namespace URI, and browse paths. A restart of the server keeps them."""
+"""Names of variables that stay valid when the server restarts: node ids with a namespace URI, and browse paths."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from ingestd.sdk import (
 _TOGETHER = 64
 """The maximum number of messages in a batch."""
 _RESCAN_SECONDS = 30.0
-"""The maximum wait for the next reading after messages could not be stored, for example because the disk was full."""
+"""The maximum wait for the next reading if messages could not be stored, for example because the state file was full."""
 _READING_SECONDS = 2.0
 """A reading ends after this time even if more messages arrive. Retries and acknowledgements wait for its end."""
 

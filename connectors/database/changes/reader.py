@@ -272,7 +272,7 @@ class ChangeReader:
             yield replace(held, cursor=cursor, last=True)
 
     def _sweep(self, rows: HashedRows, since: Token) -> SweptKeys | None:
-        """Compare the keys with the row index. Return None if a whole reading is due or the index can't be used."""
+        """Compare the keys of all rows with the row index. Return None if a whole reading is due or needed."""
         can_compare = self._index.is_valid and self._finds_keys
         is_due = self._is_due(since, "whole", self._options.whole_seconds)
         return sweep_keys(rows, self._index) if can_compare and not is_due else None

@@ -62,7 +62,7 @@ class ActiveRowVersion(ChangeMethod):
         """See `ChangeMethod.follow`."""
         now = int(observation["active"])
         following = {"active": now}
-        if state is None or int(state["active"]) > now:  # the number is lower: the server was restored to an earlier state
+        if state is None or int(state["active"]) > now:  # a lower number: the server was restored to an earlier state
             return ReadPlan(None, following)
         column = self.dialect.quote(self.options.cursor or "")
         return ReadPlan(Restriction(f"{column} >= CONVERT(binary(8), CONVERT(bigint, {state['active']}))"), following)

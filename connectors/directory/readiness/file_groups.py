@@ -59,7 +59,7 @@ class GroupingRule(ReadinessRule):
 
     @abstractmethod
     def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
-        """Yield all groups of the existing ``files``. No file is in two groups.
+        """Yield every group that has at least one of ``files`` (the last scan, by name). No file is in two groups.
 
         Raises:
             OSError: the file that defines the groups can't be read now.
