@@ -54,7 +54,7 @@ def create_database(options: DatabaseOptions, base: Path) -> Database:
 
 @contextmanager
 def driver_of(family: Family) -> Iterator[None]:
-    """While the context is open, convert the `ImportError` of a missing driver package of ``family`` to an advice.
+    """While the context is open, convert an `ImportError` to an error about the missing driver package of ``family``.
 
     Raises:
         SourceBroken: the driver is not installed.

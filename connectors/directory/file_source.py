@@ -281,7 +281,7 @@ class FileSource(Connector):
         return explain_waiting(self._state, limit)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
-        """Return why a file is not read in its present state; None if nothing prevents that it is read."""
+        """Return why a file is not read in its present state; None if it was read, or does not exist."""
         try:
             with translate_errors(self._state.folder):
                 return explain_file(self._state, name, cursor)

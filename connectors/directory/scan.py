@@ -209,7 +209,7 @@ class NameFilter:
     def matches(self, base: str, name: str) -> bool:
         """Return True if the file name ``base`` with the path ``name`` matches and is not temporary."""
         if not self._matches_pattern(base, name):
-            # A file of rejected rows matches if the name of its original file matches. The two may have different formats.
+            # A file of rejected rows matches if its original file matches. The two files may have different formats.
             origin = origin_name(base)
             if origin is None or not self._matches_pattern(origin, name.removesuffix(base) + origin):
                 return False

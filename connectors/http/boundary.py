@@ -79,7 +79,7 @@ class Boundary:
         return {"since": self._last, "seen": seen if len(seen) <= MOST else []}
 
     def _move_to(self, records: Sequence[Stored]) -> None:
-        """Move the boundary forward to the last of the sorted ``records`` with a time that is not in the future."""
+        """Move the boundary forward to the last of the sorted ``records`` that does not have a time in the future."""
         changes = (stored.change for stored in reversed(records))
         newest = next((change for change in changes if change is not None and self._can_end(change.rank)), None)
         if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):

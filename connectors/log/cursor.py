@@ -41,7 +41,7 @@ class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One file of a log. The field names are stored in cursors, so they must not change.
+    """One file of a log. Stored cursors contain the field names, so the names must not change.
 
     ``size``, ``mtime_ns`` and ``ctime_ns``: the file's status at the last reading.
     ``offset`` and ``sha256``: the number of bytes that were read, and their hash. ``marks``: earlier pairs of offset and hash.

@@ -43,10 +43,10 @@ BATCH = 1000
 _INBOX_MESSAGES = 10_000
 _INBOX_BYTES = 64 * 2**20
 _SHORT_SECONDS = 10.0
-"""If a connection lasted less time, the next attempt waits. Otherwise a broker that ends every connection is flooded."""
+"""If a connection lasted less time, the next attempt waits, because some brokers end every connection at once."""
 _PAUSE_SECONDS = 5.0
 _REPEATED_SECONDS = 2.0
-"""The maximum time for which messages that seem to be repeated are held until later messages show whether they are."""
+"""The maximum time for which messages that may be repeated are held. Later messages show whether they are repeated."""
 _NEXT_SECONDS = 0.05
 _READING_SECONDS = 1.0
 """The maximum duration of a reading in the daemon while messages arrive. Retries and new mappings wait for its end."""

@@ -4,8 +4,8 @@ A broker that has the session repeats unacknowledged messages in the original or
 Acknowledgements are sent in order. So the repeated messages are the last of the stored messages, followed by new messages. A
 single message with a known packet number proves nothing, because numbers are used again. So a message counts as repeated only
 if the messages after it continue the sequence of stored messages up to the last stored message. The rule is wrong only if the
-broker reuses numbers at once, and new messages have the topics and payloads of the last stored messages, in the same order. Then
-no value is lost, because the last value of each topic is stored already.
+broker reuses numbers at once, and new messages have the topics and payloads of the last stored messages, in the same order.
+Then no value is lost, because the last value of each topic is stored already.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _LONGEST = 23
 
 
 class StoredState(msgspec.Struct):
-    """The cursor. ``number``: all records and rejections so far. ``recent``: packet and digest of each last message."""
+    """The cursor. ``number``: the count of records and rejections. ``recent``: packet number and digest of last messages."""
 
     session: str
     number: int = 0

@@ -40,7 +40,7 @@ class PushedMessage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Decoded records of one request. ``id``: empty if the client sends no id.
 
     ``stored``: the future of the response. Its result is empty when the records are durable, or the reason if all records are
-    rejected. None: the records can't be stored now, and the client must send them again. It is cancelled if the request ends.
+    rejected. None: they can't be stored now, and the client must send them again. If the request ends, it is cancelled.
     """
 
     id: str

@@ -88,7 +88,7 @@ class ChangeMethod(ABC):
         return None
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """Return the condition for rows if only a sweep finds their changes; None if there can't be such rows."""
+        """Return the condition that selects rows with changes that only a sweep finds; None if no such row can exist."""
         return None
 
 

@@ -48,7 +48,7 @@ from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialec
 from ingestd.sdk import Cursor, SourceContext, counted
 
 _KEPT_SECONDS = 3600
-"""After this time the cursor is stored again, even if nothing changed. So a restart reads only changes since this time."""
+"""After this time the cursor is stored again, even if nothing changed. So a restart never begins at a much older cursor."""
 
 _PARTS: Mapping[str, str] = {
     "source": "the address, the table or query, or the cursor column and its settings",
@@ -125,7 +125,7 @@ class ChangeReader:
         self.guarantee: Guarantee | None = None
         """The guarantee of the method that was chosen last; None if none was chosen yet."""
         self.notice = ""
-        """A sentence about rows if only the sweep finds their changes; empty if there are no such rows."""
+        """A sentence about rows with changes that only a sweep finds; empty if the last sweep found no such row."""
         self.progress = ""
         """A sentence about the running backfill; empty if no backfill runs."""
         self.is_backfilling = False

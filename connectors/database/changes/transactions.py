@@ -98,14 +98,14 @@ _LISTS: dict[str, _InnodbList] = {}
 def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
     """Return the server's clock in microseconds since the epoch, and the running transactions. This needs no privilege.
 
-    ``current``: the list has all running transactions. Any other list may lack transactions that began recently.
+    If ``current`` is False, the list may lack new transactions. An older transaction that is not listed has ended.
     """
     found = json.loads(session.scalar(_POSTGRESQL) or "{}")
     return {**found, "at": int(found["at"]), "current": True}
 
 
 def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
-    """Return the same as `observe_postgresql` for InnoDB. This needs the PROCESS privilege."""
+    """Return clock and running transactions of InnoDB, like `observe_postgresql`. This needs the PROCESS privilege."""
     server = session.scalar(_INNODB_SERVER) or ""
     return _LISTS.setdefault(server, _InnodbList()).observe(session)
 
