@@ -1,6 +1,6 @@
-"""The database connector: reads a table or a SELECT on a schedule, completely or only the changed rows.
+"""The database connector: on a schedule, it reads the rows of a table or a SELECT, all rows or only the changed rows.
 
-The connector changes no data. It only advances the replication slot that is configured for it.
+The connector changes no data. It only advances its replication slot, if one is configured.
 """
 
 from connectors.database.connector import DatabaseConnector

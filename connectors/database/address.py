@@ -1,4 +1,4 @@
-"""Parsers of database URLs and table names. Only parts that hold no secret are ever shown."""
+"""Parsers of database URLs and table names. Messages show only parts of a URL that can't be a secret."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ADVICE = (
 class Address(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a database URL.
 
-    User and password are decoded. Several hosts are separated by commas. ``query`` holds the driver's settings.
+    User and password are percent-decoded. Several hosts are separated by commas. ``query``: the settings of the driver.
     """
 
     scheme: str
@@ -53,7 +53,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     query: Mapping[str, str]
 
     def __str__(self) -> str:
-        """Return the URL with the user, but without the password and without the query, which may hold a password."""
+        """Return the URL without its secrets: the password, and the query, which may have a password."""
         if self.family == "sqlite":
             return f"sqlite:///{self.database}"
         hosts = self.host or self.query.get("host", "")
@@ -69,7 +69,7 @@ def parse_address(url: str) -> Address:
     """Return the parts of a URL.
 
     Raises:
-        ValueError: ``url`` is no URL of a known database. The message shows nothing of the URL except its scheme.
+        ValueError: ``url`` is not the URL of a supported database. Of the URL, the message shows only the scheme.
     """
     found = _URL.fullmatch(url)
     if found is None:
@@ -109,7 +109,7 @@ def _settings(query: str | None) -> Mapping[str, str]:
 
 
 def parse_table(text: str) -> tuple[str, ...]:
-    """Return the parts of a table name in SQL notation. The case is kept, also without quotes.
+    """Return the parts of a table name in SQL notation. Upper and lower case are kept, also without quotes.
 
     Raises:
         ValueError: a part is empty, or a quote has no end.

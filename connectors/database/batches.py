@@ -14,7 +14,7 @@ from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 
 
 def snapshot(session: ReadSession, dialect: SqlDialect) -> Iterator[Batch]:
-    """Yield all rows, in at least one batch. The last batch is marked with ``last``."""
+    """Yield all rows of the table or query, in at least one batch. The last batch is marked with ``last``."""
     options, rows = dialect.options, 0
     held: Batch | None = None
     for frame in session.frames(named_columns(session, dialect), dialect.source):
@@ -29,9 +29,9 @@ def snapshot(session: ReadSession, dialect: SqlDialect) -> Iterator[Batch]:
 
 
 def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -> Batch:
-    """Return a batch of a frame: rows without a fault are records, rows with a fault are rejects.
+    """Return the batch of a frame. Rows without a fault become records, rows with a fault become rejects.
 
-    ``first``: the number of the first row.
+    ``first``: the number of the frame's first row.
     """
     records, positions = frame.records, positions_of(frame.records, keys, first=first)
     faults = _key_faults(frame, keys)
@@ -46,7 +46,7 @@ def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -
 
 
 def described(options: DatabaseOptions) -> str:
-    """Return the table or the query as the beginning of a sentence."""
+    """Return the beginning of a sentence that names the table or the query."""
     return f"Table {options.table}" if options.table is not None else "The query"
 
 
@@ -70,7 +70,7 @@ def named_columns(session: ReadSession, dialect: SqlDialect) -> list[ResultColum
 
 
 def positions_of(records: pl.DataFrame, keys: Sequence[str], *, first: int) -> pl.Series:
-    """Return each row's position: its key (such as ``part=4711,rev=B``; unique for each key), or its number without keys."""
+    """Return each row's position: a text that is unique for its key, such as ``part=4711,rev=B``; without keys, its number."""
     if not keys:
         return pl.int_range(first, first + records.height, dtype=pl.Int64, eager=True).alias("position")
     ambiguous = '^NULL$|^"' if len(keys) == 1 else '^NULL$|^"|,'
@@ -79,14 +79,14 @@ def positions_of(records: pl.DataFrame, keys: Sequence[str], *, first: int) -> p
 
 
 def _key_text(key: str, ambiguous: str) -> pl.Expr:
-    """Return the text of a key's values: in quotes if the plain text is ambiguous, and ``NULL`` for a missing value."""
+    """Return the text of a key column's values, in quotes where the plain text is ambiguous; ``NULL`` if it is missing."""
     value = by_name(key).as_expr()
     quoted = pl.concat_str(pl.lit('"'), value.str.replace_all('"', '""', literal=True), pl.lit('"'))
     return pl.when(value.str.contains(ambiguous)).then(quoted).otherwise(value).fill_null("NULL")
 
 
 def _key_faults(frame: Frame, keys: Sequence[str]) -> dict[int, TextFault]:
-    """Return the faults of the frame, and a fault for each row without a key value."""
+    """Return the faults of the frame, and a fault for each row with a missing key value."""
     faults = dict(frame.faults)
     for key in keys:
         values = frame.records.get_column(key)

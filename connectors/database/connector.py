@@ -1,4 +1,4 @@
-"""The database connector: one read-only, streaming SELECT for each reading, on a schedule."""
+"""The database connector: on a schedule, it reads rows with read-only SELECT statements, and streams the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class DatabaseConnector(Connector):
-    """The connector of a table or a query. Its only partition has the name of the table, or ``query``."""
+    """The connector of a table or a query. The name of its only partition is the table's name, or ``query``."""
 
     Options: ClassVar[type[DatabaseOptions]] = DatabaseOptions
     options: DatabaseOptions
@@ -43,9 +43,9 @@ class DatabaseConnector(Connector):
         return [Partition(name=self._name, snapshot=True, deletes=self.options.deletes)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
-        """Yield all rows (mode snapshot), or the rows that may have changed (mode changes, which sometimes yields all rows).
+        """Yield all rows (``mode: snapshot``), or the rows that may have changed (``mode: changes``).
 
-        A snapshot is always read completely. The runtime detects the unchanged rows.
+        A reading of changes sometimes yields all rows. The runtime detects rows that are unchanged.
         """
         if self.options.incremental:
             changes = self._changes()
@@ -65,7 +65,7 @@ class DatabaseConnector(Connector):
         return self._database.primary_key() if self.options.table is not None else ()
 
     def move_cursor(self, cursor: Cursor, move: CursorMove, to: str) -> Cursor:
-        """Return the moved cursor. ``to``: a time or number; rows from this value of the cursor column on are read again."""
+        """Return the moved cursor. ``to``: rows from this time or number on are read again (only for ``rewind``)."""
         if move == "rewind":
             return rewind_cursor(cursor, to)
         if move == "backfill":
@@ -73,15 +73,15 @@ class DatabaseConnector(Connector):
         return cancel_backfill(cursor)
 
     def pause_backfill(self, paused: bool) -> None:
-        """Pause a backfill, or let it continue."""
+        """Pause the backfill, or let it continue. This takes effect at the next reading."""
         self._pauses_backfill = paused
 
     def waiting(self) -> float | None:
-        """Return 0 while a backfill has more pages."""
+        """Return 0 (read again now) while a backfill continues; else None."""
         return 0.0 if self._created_changes is not None and self._created_changes.is_backfilling else None
 
     def verify(self) -> Iterable[Step]:
-        """Check that the database responds and has the configured columns; report how changes are found."""
+        """Check that the database responds and has the configured columns, and report how changes are found."""
         options, name = self.options, "connection"
         if options.address().family in EXPERIMENTAL:
             kind = f"database.kind {options.address().family}"
@@ -92,7 +92,7 @@ class DatabaseConnector(Connector):
                 yield Step(name=name, outcome="passed", sentence=f"{options.address()} responds.")
                 name, dialect = "columns", self._database.dialect
                 columns = named_columns(session, dialect)
-                # This returns no row, but every database checks whether the user may read the columns.
+                # This statement returns no row, but every database checks whether the user may read the columns.
                 for _ in session.frames(columns, dialect.source, "WHERE 1 = 0"):
                     pass
                 names = ", ".join(column.name for column in columns)
@@ -113,24 +113,24 @@ class DatabaseConnector(Connector):
             yield Step(name=name, outcome="failed", sentence=str(error))
 
     def setup_sql(self) -> str:
-        """Return the SQL statements that an administrator may run: they create a role, a trigger and an index."""
+        """Return SQL statements for an administrator, such as statements that create a role, a trigger and an index."""
         return setup_sql(self.options)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
-        """Return sentences on the source of the rows, its schedule, and how changes are found; None for another name."""
+        """Return sentences on the database, the schedule, and how changes are found; None if ``name`` is not the partition."""
         if name != self._name:
             return None
         if self._login.refused is not None:
             return str(self._login.refused)
         sentence = f"{name} of {self.options.address()} is read on its schedule (mode: {self.options.mode})."
-        listener = self._listener  # `listen`, in another thread, clears it when it ends
+        listener = self._listener  # when `listen` ends, in another thread, it sets this attribute to None
         if listener is not None:
             sentence = f"{sentence} {listener.sentence}"
         guarantee = self._created_changes.guarantee if self._created_changes is not None else None
         return sentence if guarantee is None else f"{sentence} {_guaranteed(guarantee, self.options.sweep_seconds)}"
 
     def notices(self) -> Iterable[str]:
-        """Return sentences on the listener, on how changes are found, and on rows that need the sweep."""
+        """Return sentences on the listener, on how changes are found, on rows that need the sweep, and on a backfill."""
         listener = self._listener
         if listener is not None:
             yield listener.sentence
@@ -142,11 +142,11 @@ class DatabaseConnector(Connector):
 
     @contextmanager
     def listen(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Wake the pipeline at notifications of the database while the context is open, if ``notify`` is set."""
+        """If ``notify`` is set, wake the pipeline at notifications of the database while the context is open."""
         if self.options.notify is None:
             yield
             return
-        # ``notify_url`` has its own account, so a login that the other address refused does not block it.
+        # ``notify_url`` has its own account. So if the database refused the login of ``url``, this login is still tried.
         login = self._login if self.options.notify_url is None else LoginGuard()
         with driver_of("postgresql"):
             from connectors.database.notifications import NotificationListener  # noqa: PLC0415
@@ -165,7 +165,7 @@ class DatabaseConnector(Connector):
             self._listener.retry()
 
     def reset(self) -> None:
-        """Make the next reading whole, and log in again although a login was refused. An operator requested this."""
+        """Let the next reading read everything, and log in again even after a refused login. An operator requested this."""
         self.resume()
         if self._created_changes is not None:
             self._created_changes.reset()
@@ -177,7 +177,7 @@ class DatabaseConnector(Connector):
 
     @contextmanager
     def _session(self) -> Iterator[ReadSession]:
-        """Open a session; raise `LoginRefused` after a refused login, because another attempt may lock the account."""
+        """Open a session. After a refused login, raise `LoginRefused`, because another attempt may lock the account."""
         with ExitStack() as stack:
             with self._login.attempt():
                 session = stack.enter_context(self._database.open())
@@ -194,7 +194,7 @@ class DatabaseConnector(Connector):
 
 
 def _facts(guarantee: Guarantee | None) -> dict[str, str]:
-    """Return the facts about a reading that `ingestd trace` shows for the rows it found."""
+    """Return facts about the reading. `ingestd trace` shows them for each row of the reading."""
     if guarantee is None:
         return {}
     improvement = {"changes.improvement": guarantee.improvement} if guarantee.improvement else {}
@@ -202,7 +202,7 @@ def _facts(guarantee: Guarantee | None) -> dict[str, str]:
 
 
 def _guaranteed(guarantee: Guarantee, sweep_seconds: float) -> str:
-    """Return the sentences of a guarantee, with the interval of the sweep if there is one."""
+    """Return the sentences of a guarantee. If it mentions the sweep, add the sweep's interval."""
     parts = [f"Changes are found by the method '{guarantee.method}'.", guarantee.sentence]
     if "sweep" in guarantee.sentence:
         sweep = f"The sweep compares the keys of all rows every {sweep_seconds:g} seconds (sweep_seconds)."

@@ -1,4 +1,4 @@
-"""SQL Server and Oracle: the SQL converts each value to text, and a DB-API driver returns the texts."""
+"""The common part of SQL Server and Oracle: the SQL converts each value to text, and a DB-API driver fetches the texts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from connectors.database.port import Database, Frame, Parameter, ReadSession, Re
 from ingestd.sdk import SourceError
 
 _FETCHED = 1000
-"""The number of rows of one fetch; a frame can exceed ``batch_bytes`` by at most this number of rows."""
+"""The maximum number of rows in one fetch. A frame can exceed ``batch_bytes`` by the rows of one fetch."""
 
 
 class DriverDialect(SqlDialect):
-    """The SQL of a database without parameters: each value is written into the statement as a literal."""
+    """SQL without parameters: each value is written into the statement as a literal."""
 
     text_mark: ClassVar[str] = ""
     """The SQL prefix of a text literal, before its opening quote."""
@@ -32,7 +32,7 @@ class DriverDialect(SqlDialect):
 
 
 class DriverDatabase(Database):
-    """A server that is reached with the driver package ``driver_name``."""
+    """A server that is accessed with the driver package ``driver_name``."""
 
     driver_name: ClassVar[str]
     dialect: DriverDialect
@@ -43,11 +43,11 @@ class DriverDatabase(Database):
 
     @abstractmethod
     def connect(self) -> Any:
-        """Return a new connection on which the time limit of statements is set."""
+        """Return a new connection."""
 
     @abstractmethod
     def session(self, connection: Any) -> DriverSession:
-        """Begin a transaction on ``connection``, and return its session."""
+        """Begin a transaction on ``connection``, and return the session."""
 
     @abstractmethod
     def failure(self, error: Any) -> SourceError:
@@ -102,7 +102,7 @@ class DriverSession(ReadSession):
 def text_frames(
     cursor: Any, columns: Sequence[ResultColumn], options: DatabaseOptions, deadline: Deadline
 ) -> Iterator[Frame]:
-    """Yield the rows of a DB-API cursor in one or more frames, bounded in rows and bytes. Each value must be a str or None.
+    """Yield the rows of a DB-API cursor in frames of limited size, at least one. Each value must be a str or None.
 
     Raises:
         SourceUnavailable: a time limit is exceeded.

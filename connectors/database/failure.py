@@ -1,4 +1,4 @@
-"""Error sentences for all kinds of databases, and the guard that prevents a second login after a refused login."""
+"""Error sentences for all kinds of databases, and the guard that prevents another login after a refused login."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class LoginGuard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.refused: LoginRefused | None = None
-        """The refusal; None if there was none."""
+        """The error of the refused login; None if no login was refused."""
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Log in while the context is open, one connection at a time.
+        """Permit one login while the context is open. Only one thread at a time can be in this context.
 
         Raises:
             LoginRefused: an earlier login was refused, so this login was not attempted.
         """
-        with self._lock:  # without it, two connections that start together would cause two refused logins
+        with self._lock:  # without the lock, two connections that start together would cause two refused logins
             if self.refused is not None:
                 raise LoginRefused(str(self.refused))
             try:
@@ -40,12 +40,12 @@ class LoginGuard:
                 raise
 
     def forget(self) -> None:
-        """Permit another attempt; an operator requested it."""
+        """Permit another attempt, because an operator requested it."""
         self.refused = None
 
 
 def one_line(words: object) -> str:
-    """Return a driver's message on one line without its full stop."""
+    """Return a driver's message as one line, without the full stop at its end."""
     return " ".join(str(words).split()).rstrip(".")
 
 
@@ -67,7 +67,7 @@ def lock_wait(where: object, seconds: float, holders: str) -> str:
 
 
 def existing_tables(names: Sequence[str]) -> str:
-    """Return a sentence with the existing tables, for an error about a missing table."""
+    """Return a sentence that names the existing tables, for an error about a missing table."""
     if not names:
         return " There are no tables that this user can see."
     return f" There are the tables {first_names(names, _NAMED)}."

@@ -13,7 +13,7 @@ from connectors.database.sqlite import SqliteDatabase
 from ingestd.sdk import SourceBroken
 
 EXPERIMENTAL = frozenset({"sqlserver", "oracle"})
-"""The kinds of databases that no test reads from a real server."""
+"""The kinds of databases that no test accesses on a real server."""
 
 _EXTRAS: dict[Family, tuple[str, str]] = {
     "postgresql": ("PostgreSQL needs psycopg", "postgres"),
@@ -24,7 +24,7 @@ _EXTRAS: dict[Family, tuple[str, str]] = {
 
 
 def create_database(options: DatabaseOptions, base: Path) -> Database:
-    """Return the database of ``options``; relative paths are resolved against ``base``.
+    """Return the database that ``options`` name. Relative paths start at ``base``.
 
     Raises:
         SourceBroken: the package of the driver is not installed.
@@ -54,7 +54,7 @@ def create_database(options: DatabaseOptions, base: Path) -> Database:
 
 @contextmanager
 def driver_of(family: Family) -> Iterator[None]:
-    """Permit imports that need the driver of ``family``, an optional package, while the context is open.
+    """While the context is open, convert an `ImportError` to an error about the missing driver package of ``family``.
 
     Raises:
         SourceBroken: the driver is not installed.

@@ -1,8 +1,8 @@
-r"""Frames from rows that a database sends as lines of text, and the settings for values that all databases share.
+r"""Frames of rows that a database sends as lines of text, and the settings ``binary`` and ``nan``, which all databases share.
 
 The lines have the text format of PostgreSQL's COPY. Fields are separated by tabs. NULL is ``\N``. A backslash, a tab and a line
-end inside a field are written with a backslash, so NULL, the empty text and the text ``\N`` differ. Control characters and quotes
-may also be written as JSON escapes.
+end inside a field are escaped with a backslash. So NULL, the empty text and the text ``\N`` differ. Control characters and
+quotes may also be written as JSON escapes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\
     f"\\u00{code}": chr(number) for number in range(32) for code in (f"{number:02x}", f"{number:02X}")
 }
 _MARK = "."
-"""The fields of the header row before each block: polars removes a byte order mark at the start, and refuses blank blocks."""
+"""The fields of a row before each block: polars removes a byte order mark at the start, and refuses blank blocks."""
 
 
 def apply_settings(
     frame: Frame, columns: Sequence[ResultColumn], options: DatabaseOptions, *, native_binary: bool = False
 ) -> Frame:
-    """Apply the settings ``binary`` and ``nan`` to a frame. ``native_binary``: the database itself writes bytes as text."""
+    """Apply the settings ``binary`` and ``nan`` to a frame. ``native_binary``: the database has its own text for bytes."""
     reject_bytes = options.binary == "reject" or (options.binary == "keep" and not native_binary)
     changed: list[pl.Series] = []
     faults = dict(frame.faults)
@@ -51,7 +51,7 @@ def apply_settings(
 
 
 def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[ResultColumn]) -> Frame:
-    """Return the rows of ``lines``; each line includes its line end. A field that is not UTF-8 is a fault of its row."""
+    """Return the rows of ``lines``. Each line includes its line end. A field that is not UTF-8 becomes a fault of its row."""
     names = [column.name for column in columns]
     if not lines:
         return Frame(records=pl.DataFrame(schema=dict.fromkeys(names, pl.String)))

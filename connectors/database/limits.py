@@ -1,4 +1,4 @@
-"""The time limits of a reading: silence and total time."""
+"""The time limits of a reading: the time without data, and the total time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ingestd.sdk import SourceUnavailable
 
 
 class Deadline:
-    """The deadline of a reading: the database sent nothing for too long, or the reading takes too long in total."""
+    """The deadline of a reading, exceeded if the database sends nothing for too long, or if the reading takes too long."""
 
     def __init__(self, options: DatabaseOptions) -> None:
         self._options = options
@@ -17,11 +17,11 @@ class Deadline:
         self.restart()
 
     def restart(self) -> None:
-        """Restart the limit of silence before a wait, so that the time between two frames does not count as silence."""
+        """Restart the limit of silence. Called before a wait for data: the processing of a frame is not silence."""
         self._silent_until = time.monotonic() + self._options.statement_timeout_seconds
 
     def left(self) -> float:
-        """Return the seconds until the earlier limit; 0 if a limit is exceeded."""
+        """Return the seconds until the first limit is exceeded; 0 if a limit is exceeded."""
         return max(0.0, min(self._silent_until, self._end) - time.monotonic())
 
     def check(self) -> None:
@@ -30,11 +30,11 @@ class Deadline:
             raise self.exceeded()
 
     def exceeded(self) -> SourceUnavailable:
-        """Return the error for the earlier limit."""
+        """Return the error for the limit that is exceeded first."""
         return self.too_long() if self._end <= self._silent_until else self.silent()
 
     def too_long(self) -> SourceUnavailable:
-        """Return the error for a reading that takes too long as a whole."""
+        """Return the error for a reading that exceeds its total time."""
         options = self._options
         return SourceUnavailable(
             f"Reading the database {options.address()} took longer than {options.read_timeout_seconds:g} seconds"

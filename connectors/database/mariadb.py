@@ -1,4 +1,4 @@
-"""MariaDB and MySQL. The server sends each row as one line of text, because PyMySQL is slow if it handles each value."""
+"""MariaDB and MySQL. The server sends each row as one line of text, because PyMySQL is slow with single values."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ _CONNECTION_SETTINGS = frozenset(
     {"unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "program_name"}
 )
 _NULL, _NO_TEXT, _TAB = "_utf8mb4 0x5C4E", "_utf8mb4 0x5C55", "_utf8mb4 0x09"
-"""The texts ``\\N`` and ``\\U`` and a tab, in hexadecimal, because the meaning of a backslash depends on the SQL mode."""
+"""The texts ``\\N`` and ``\\U``, and a tab; in hexadecimal, because the meaning of a backslash depends on the SQL mode."""
 _TOO_LONG = "has no text, most likely because it would be longer than the server's max_allowed_packet"
 
 _EXPRESSIONS = {
-    "float": "CAST(CAST({value} AS DOUBLE) AS CHAR)",  # the text of a FLOAT has six digits; of a DOUBLE, all digits
+    "float": "CAST(CAST({value} AS DOUBLE) AS CHAR)",  # the text of a FLOAT has only six digits, of a DOUBLE all digits
     "datetime": "REPLACE({text}, ' ', 'T')",
     "timestamp": "CONCAT(REPLACE({text}, ' ', 'T'), '+00:00')",  # the zone of the session is UTC
     "bit": "CAST(CAST({value} AS UNSIGNED) AS CHAR)",
     "geometry": "ST_AsText({value})",
 }
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
-# The oldest versions that have JSON_QUOTE and a time limit of statements.
+# The oldest versions that have JSON_QUOTE and a time limit for statements.
 _OLDEST_MARIADB, _OLDEST_MYSQL = (10, 2, 3), (5, 7, 8)
 
 
 class MariadbDialect(SqlDialect):
-    """The SQL of MariaDB, without statements that MySQL does not know."""
+    """The SQL that both MariaDB and MySQL support."""
 
     name: ClassVar[Literal["mariadb"]] = "mariadb"
 
     def quote(self, identifier: str) -> str:
-        """Return an identifier between backticks, which have the same meaning in every SQL mode."""
+        """Return an identifier between backticks, because backticks have the same meaning in every SQL mode."""
         return "`" + identifier.replace("`", "``") + "`"
 
     @property
@@ -96,10 +96,10 @@ class MariadbDialect(SqlDialect):
         return _EXPRESSIONS.get(column.type, "{text}").format(value=value, text=text)
 
     def line(self, columns: Sequence[ResultColumn]) -> str:
-        """Return the SQL for a row as one line, without the line end.
+        """Return the SQL expression for a row as one line, without the line end.
 
-        JSON_QUOTE escapes each text. REPLACE is not used, because its time grows with the square of the length: 20,000 line
-        ends in a megabyte take seconds, and the server can't cancel REPLACE.
+        JSON_QUOTE escapes each text. REPLACE is not used, because its time grows with the square of the text's length. For
+        20,000 line ends in a megabyte it takes seconds, and the server can't cancel it.
         """
         fields = []
         for column in columns:
@@ -115,7 +115,7 @@ class MariadbDialect(SqlDialect):
         return column.type in _TEXTS and (column.kind != "binary" or self.options.binary == "base64")
 
     def row_hash(self, columns: Sequence[ResultColumn]) -> str:
-        """See `SqlDialect.row_hash`. The hash is computed from the line of the row."""
+        """See `SqlDialect.row_hash`. The server computes the hash of the row's `line`."""
         return f"LEFT(SHA2({self.line(columns)}, 256), 32)"
 
 
@@ -299,7 +299,7 @@ class MariadbSession(ReadSession):
 
     @staticmethod
     def _without_unsent(frame: Frame) -> Frame:
-        """Return a frame with a fault for each row that has a value that the server could not convert to text."""
+        """Return the frame with a fault for each row, if the server could not convert one of its values to text."""
         unsent = frame.records.select(all_columns() == "\\U")
         names = [name for name in unsent.columns if unsent.get_column(name).any()]
         if not names:
@@ -321,7 +321,7 @@ def _column(name: bytes | str, type_code: int, character_set: int) -> ResultColu
 
 
 def _literal(value: Parameter) -> str:
-    """Return the literal of a value. A text is written in hexadecimal, so that the SQL mode does not matter."""
+    """Return the SQL literal of a value. A text is written in hexadecimal, so that the SQL mode has no effect."""
     if isinstance(value, int | float):
         return repr(value)
     return f"_utf8mb4 0x{value.encode().hex()}" if value else "''"

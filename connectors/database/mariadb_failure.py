@@ -1,4 +1,4 @@
-"""Converts errors of MariaDB and MySQL to source errors: retry later, or a person must act."""
+"""Converts errors of MariaDB and MySQL to source errors. The error's class decides whether the reading is tried again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLIENT = range(2000, 3000)
 _TOTAL = frozenset({1969, 3024})  # max_statement_time, max_execution_time
 _SILENT, _LOCK, _NO_TABLE = 2013, 1205, 1146
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1"
-# Queries of the lock holders. The first needs performance_schema, the second needs MariaDB's plugin metadata_lock_info.
+# Queries for the lock holders. The first needs performance_schema, the second needs MariaDB's plugin metadata_lock_info.
 _HOLDERS = (
     (
         "SELECT t.processlist_id, t.processlist_user, m.object_name FROM performance_schema.metadata_locks m"
@@ -46,7 +46,7 @@ def error_of(
     session: MariadbSession | None,
     connect: Callable[[], pymysql.Connection[Any]],
 ) -> SourceError:
-    """Return the error for a failed connection (``session`` is None) or statement. ``session`` queries the cause."""
+    """Return the error for a failed connection (``session`` is None) or statement. Query the cause with ``session``."""
     where, number = options.address(), error.args[0] if error.args and isinstance(error.args[0], int) else 0
     words = one_line(error.args[1] if len(error.args) > 1 else error)
     if number in _LOGIN:
@@ -66,7 +66,7 @@ def error_of(
 
 
 def _kill(session: MariadbSession, connect: Callable[[], pymysql.Connection[Any]]) -> None:
-    """Kill the connection on the server, which would otherwise execute the statement to its end."""
+    """Kill the connection on the server. Otherwise the server would execute the statement to its end."""
     try:
         with closing(connect()) as other, closing(other.cursor()) as cursor:
             cursor.execute(f"KILL {session.number}")

@@ -25,11 +25,11 @@ from connectors.database.postgresql_failure import statement_error
 from ingestd.sdk import SourceBroken, SourceContext, SourceError, SourceUnavailable
 
 INTERVAL_SECONDS = 1.0
-"""The shortest time between two wake-ups, so that many notifications cause a bounded number of readings."""
+"""The minimum time between two wake-ups. It limits the number of readings that notifications cause."""
 CHECK_SECONDS = 60.0
-"""The interval at which the server must respond, because a connection to a frozen server looks like an idle connection."""
+"""The interval in which the server is checked, because a connection to a frozen server looks like an idle connection."""
 STOP_SECONDS = 2.0
-"""The longest wait for the end of the thread. A thread that is connecting ends later by itself, without an effect."""
+"""The maximum wait for the end of the thread. If the thread is still connecting, it ends later by itself."""
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 60.0
 
 
@@ -67,12 +67,12 @@ class ListenConnection:
             raise statement_error(self._options, error, None) from None  # the driver's error may show the address
 
     def check(self) -> None:
-        """Check that the server responds within ``connect_timeout_seconds``."""
+        """Check that the server responds within ``connect_timeout_seconds``. If it does not, end the connection."""
         with self._limited():
             self._connection.execute("SELECT 1")
 
     def interrupt(self) -> None:
-        """End the connection and each call that waits for it. Any thread may call this."""
+        """End the connection, and so each call that waits for the server. Any thread may call this method."""
         with suppress(OSError):  # the connection has ended already
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -82,7 +82,7 @@ class ListenConnection:
         self._connection.close()
 
     def _begin(self, channel: str) -> None:
-        # A pooler gives the server's connection to another client after each transaction. A pooler reports its own process ids.
+        # LISTEN has no effect through a pooler, which changes the server's connection. A pooler announces its own process id.
         own = self._connection.execute("SELECT pg_backend_pid()").fetchone()
         if own != (self._connection.info.backend_pid,):
             raise SourceBroken(
@@ -115,7 +115,7 @@ class ListenConnection:
 
 
 def verify_listener(options: DatabaseOptions) -> str:
-    """Check that the channel of ``options.notify`` can be listened to. Return the address without a password."""
+    """Check that the server accepts LISTEN on the channel ``options.notify``. Return the address without a password."""
     with closing(ListenConnection(options)) as connection:
         return connection.where
 
@@ -137,14 +137,14 @@ class NotificationListener:
         self._failures = 0
         self._thread = threading.Thread(target=self._run, name="notifications", daemon=True)
         self.sentence = f"Connects to listen on {self._channel}."
-        """The state for operators: whether the listener listens, and since when, or why not."""
+        """A sentence for operators: since when the listener listens, or why it does not listen."""
 
     def start(self) -> None:
         """Start the thread. The method does not wait for the connection."""
         self._thread.start()
 
     def retry(self) -> None:
-        """Connect again now if the listener waits after a failure, also after a refused login."""
+        """If the listener waits after a failure or a refused login, connect again now."""
         self._login.forget()
         self._retry.set()
 
@@ -181,7 +181,7 @@ class NotificationListener:
             self._context.log(self.sentence)
             woken = time.monotonic()
             check_at = woken + CHECK_SECONDS
-            due: float | None = woken  # notifications before this connection may be lost
+            due: float | None = woken  # wake the pipeline now: notifications before this connection may be lost
             while not self._stopping:
                 now = time.monotonic()
                 if due is not None and due <= now:
@@ -189,7 +189,7 @@ class NotificationListener:
                     woken, due = now, None
                 if check_at <= now:
                     connection.check()
-                    # Only a connection that lasts resets the delay, because each new connection wakes the pipeline.
+                    # Each new connection wakes the pipeline. So only a connection that lasts resets the delay.
                     self._failures = 0
                     check_at = now + CHECK_SECONDS
                 end = check_at if due is None else min(due, check_at)
@@ -197,7 +197,7 @@ class NotificationListener:
                     due = woken + INTERVAL_SECONDS
 
     def _wait_after(self, sentence: str, seconds: float | None) -> None:
-        """Wait ``seconds`` before the next connection (None: until an operator requests it)."""
+        """Wait ``seconds`` before the next attempt to connect. None: wait until an operator requests an attempt."""
         if self._stopping:
             return
         again = "" if seconds is None else " The next attempt follows within a minute."

@@ -152,7 +152,7 @@ class DatabaseOptions(ConnectorOptions):
         return as_tuple(self.key)
 
     def address(self) -> Address:
-        """Return the URL in its parts."""
+        """Return the parts of the URL."""
         return parse_address(self.url.get_secret_value())
 
     @field_validator("url")
@@ -165,7 +165,7 @@ class DatabaseOptions(ConnectorOptions):
 
     @property
     def incremental(self) -> bool:
-        """True if a reading has only the rows after the cursor. The checks of groups and guards use this property."""
+        """True with ``mode: changes``: most readings yield only changed rows. The checks of groups and guards use this."""
         return self.mode != "snapshot"
 
     @field_validator("notify_url")

@@ -1,6 +1,6 @@
-"""Oracle, by the thin mode of its driver, which needs no client library.
+"""Oracle, with the thin mode of its driver, which needs no client library.
 
-Oracle stores an empty text as NULL. A parser of the dialect checks the SQL of this module; no test runs it on a server.
+Oracle stores an empty text as NULL. Tests check the SQL of this module with a parser; no test executes it on a server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from connectors.database.port import ALIAS, Kind, ResultColumn
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 SESSION = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' TIME_ZONE = '+00:00'"
-"""The first statement of every session. It makes the text of numbers independent of client and server."""
+"""The first statement of every session: the texts of numbers must not depend on settings of client and server."""
 
 _LOGIN = frozenset({1017, 28000, 28001, 1045, 1005})  # denied, locked, expired
 _AWAY = frozenset({1033, 1034, 1089, 3113, 3114, 1555, 8177, 12514, 12541, 12170, 2391, 18})
@@ -32,7 +32,7 @@ _FRACTIONS = "'YYYY-MM-DD\"T\"HH24:MI:SS.FF9'"
 _WITHOUT_ZEROS = "RTRIM(RTRIM(TO_CHAR({value}, " + _FRACTIONS + "), '0'), '.')"
 _UTC = "RTRIM(RTRIM(TO_CHAR(SYS_EXTRACT_UTC({value}), " + _FRACTIONS + "), '0'), '.') || '+00:00'"
 _EXPRESSIONS = {
-    # TM9 writes all digits, but writes 0.5 as .5.
+    # TM9 writes all digits. But it writes 0.5 as .5, so the zero is added.
     "number": "REGEXP_REPLACE(TO_CHAR({value}, 'TM9'), '^(-?)[.]', '\\10.')",
     "binary_float": "TO_CHAR({value})",
     "binary_double": "TO_CHAR({value})",
@@ -45,7 +45,7 @@ _EXPRESSIONS = {
     "boolean": "CASE {value} WHEN TRUE THEN 'true' WHEN FALSE THEN 'false' END",
     "rowid": "ROWIDTOCHAR({value})",
     "json": "JSON_SERIALIZE({value} RETURNING CLOB)",
-    "xmltype": ALIAS + ".{value}.GETCLOBVAL()",  # Oracle needs the table's alias before a call of a method
+    "xmltype": ALIAS + ".{value}.GETCLOBVAL()",  # Oracle permits a method call only after the table's alias
 }
 _BINARY = {
     "hex": "LOWER(RAWTOHEX({value}))",
@@ -54,7 +54,7 @@ _BINARY = {
 
 
 class OracleDialect(DriverDialect):
-    """Oracle's SQL. Names are quoted, so their case matters: a table ``PART`` is not found as ``part``."""
+    """Oracle's SQL. Names are quoted, so upper and lower case matter: a table ``PART`` is not found as ``part``."""
 
     name: ClassVar[Literal["oracle"]] = "oracle"
     alias_keyword: ClassVar[str] = ""
@@ -70,7 +70,7 @@ class OracleDialect(DriverDialect):
 
 
 class OracleDatabase(DriverDatabase):
-    """An Oracle server; the database of the URL is its service name."""
+    """An Oracle server. The database name in the URL is the name of its service."""
 
     driver_name: ClassVar[str] = "oracledb"
 
@@ -116,7 +116,7 @@ class OracleDatabase(DriverDatabase):
 class OracleSession(DriverSession):
     """A transaction of one connection."""
 
-    execute_options: ClassVar[Mapping[str, Any]] = {"fetch_lobs": False}  # the text of a CLOB, not a handle
+    execute_options: ClassVar[Mapping[str, Any]] = {"fetch_lobs": False}  # fetch the text of a CLOB, not a handle
 
     def columns(self, source: str) -> list[ResultColumn]:
         """See `ReadSession.columns`."""
@@ -133,6 +133,6 @@ class OracleSession(DriverSession):
 
 
 def column_of(name: str, type_: str) -> ResultColumn:
-    """Return a column of a result. ``type_``: the driver's name of the column's type, such as ``DB_TYPE_VARCHAR``."""
+    """Return a column of a result. ``type_``: the driver's name for the column's type, such as ``DB_TYPE_VARCHAR``."""
     known = type_.removeprefix("DB_TYPE_").lower()
     return ResultColumn(name=name, type=known, kind=_KINDS.get(known, "text"))

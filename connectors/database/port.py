@@ -1,10 +1,10 @@
-"""The port between the database connector and one kind of database.
+"""The interface between the database connector and each kind of database.
 
 A `Database` is a configured address. `Database.open` starts one read-only transaction, a `ReadSession`, which sees one state of
-the database. A session yields frames: polars columns of exact text, bounded in rows and in bytes. For speed, the database or
-polars converts the values, not Python code for each value.
+the database. A session yields frames: polars columns of exact text, limited in rows and in bytes. For speed, the database or
+polars converts the values to text. Only SQLite needs Python code for each value.
 
-Every method raises only `SourceUnavailable` (retry later) or `SourceBroken` (a person must act). Their messages show no password.
+Every method raises only `SourceUnavailable` (retry later) or `SourceBroken` (a person must act). No message shows a password.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from connectors.database.address import parse_table
 from connectors.database.options import DatabaseOptions
 
 Parameter: TypeAlias = str | int | float
-"""A value that is bound to a statement. The database converts a text to the type of the column that it is compared with."""
+"""The value of a placeholder in a statement. A text that is compared with a column is converted to the column's type."""
 
 Kind: TypeAlias = Literal["text", "binary", "padded", "number", "money"]
-"""Kinds of values. All except ``text`` have a setting: bytes, ``char(n)``, numbers that may be NaN or infinite, and money."""
+"""Kinds of values. Each kind except ``text`` has a setting. ``padded`` is ``char(n)``, a ``number`` may be NaN or infinite."""
 
 PLACEHOLDER = "\x00"
 """The mark of a parameter in the statements of this package. No database accepts this character in a statement."""
@@ -46,26 +46,26 @@ class ResultColumn(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """The name of the column's type in the database, such as ``timestamp with time zone``."""
     kind: Kind = "text"
-    """Selects the setting that applies to the column's values."""
+    """The kind of the column's values. It decides which setting applies to the values."""
     expression: str = ""
-    """The SQL that yields the value. Empty: the column of this name."""
+    """The SQL expression of the value. Empty: the value is that of the column ``name``."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of a result."""
 
     records: pl.DataFrame
-    """A `pl.String` column for each requested column, in the same order. Null means NULL in the database."""
+    """A `pl.String` column for each requested column, in the order of the request. Null means NULL in the database."""
     faults: Mapping[int, TextFault] = msgspec.field(default_factory=dict)
-    """Faults by row index. A faulty row has a value without exact text; this value is null in ``records``."""
+    """Faults by row index. A faulty row has a value that has no exact text, and is null in ``records``."""
 
 
 class SqlDialect(ABC):
-    """Facts about the SQL of one kind of database."""
+    """The SQL of one kind of database, for the configured table or query."""
 
     name: ClassVar[Literal["postgresql", "sqlite", "mariadb", "sqlserver", "oracle"]]
     alias_keyword: ClassVar[str] = "AS "
-    """The SQL between a table or query and its alias."""
+    """The keyword between a table or query and its alias."""
     storage_class: ClassVar[str] = "'text'"
     """The SQL that returns a value's kind (integer, real, text, null or blob), with ``{}`` in place of the value."""
 
@@ -86,7 +86,7 @@ class SqlDialect(ABC):
 
     @property
     def primary_key(self) -> tuple[str, Sequence[Parameter]]:
-        """A query for ``name`` and ``number`` of each column of the primary key, and the query's parameters; empty: none."""
+        """A query for ``name`` and ``number`` of each column of the primary key, and its parameters. Empty: no such query."""
         return "", ()
 
     def select(self, columns: Sequence[ResultColumn], source: str, rest: str = "") -> str:
@@ -101,13 +101,13 @@ class SqlDialect(ABC):
     def exact_text(self, column: ResultColumn) -> str:
         """Return the SQL expression of a column's exact text.
 
-        A date with a time is ISO 8601, a boolean is ``true`` or ``false``.
+        A date with a time is written as in ISO 8601, a boolean as ``true`` or ``false``.
         """
 
     def row_hash(self, columns: Sequence[ResultColumn]) -> str:  # noqa: ARG002 - a file is read whole
         """Return the SQL for 128 bits of the SHA-256 of a row's exact text, in hexadecimal; empty if there is no such SQL.
 
-        The text distinguishes NULL from the empty text, and shows where each value ends.
+        The hashed text distinguishes NULL from the empty text, and shows where each value ends.
         """
         return ""
 
@@ -141,10 +141,10 @@ class Database(ABC):
 
     @abstractmethod
     def open(self) -> AbstractContextManager[ReadSession]:
-        """Connect and begin a transaction; both end with the context."""
+        """Connect and begin a transaction. The end of the context ends the transaction and the connection."""
 
     def primary_key(self) -> tuple[str, ...]:
-        """Return the columns of the table's primary key in order; empty if there is no key, or no query for it."""
+        """Return the columns of the table's primary key, in order; empty if no key is known."""
         query, parameters = self.dialect.primary_key
         if not query:
             return ()
@@ -156,6 +156,6 @@ class Database(ABC):
 
 
 def bind(sql: str, parameters: Sequence[Parameter], literal: Callable[[Parameter], str]) -> str:
-    """Return ``sql`` with the ``literal`` of a parameter in place of each placeholder, in order."""
+    """Return ``sql`` with each placeholder replaced by the ``literal`` of its parameter, in order."""
     first, *others = sql.split(PLACEHOLDER)
     return first + "".join(literal(value) + part for value, part in zip(parameters, others, strict=True))

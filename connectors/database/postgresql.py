@@ -1,7 +1,7 @@
-"""PostgreSQL: the rows of one COPY inside one read-only transaction, which leaves the session unchanged.
+"""PostgreSQL: rows are read with COPY, in one read-only transaction that does not change the server's session.
 
 Every setting is local to the transaction, no statement is prepared by name, and no startup option is sent except
-``client_encoding``. So a reading works through PgBouncer with transaction pooling, and leaves no setting in the pool.
+``client_encoding``. So a reading works through PgBouncer with transaction pooling, and changes no setting of the pool.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _BOOLEAN, _TIMESTAMP, _TIMESTAMP_WITH_ZONE = "boolean", "timestamp without time 
 _READABLE, _WRITABLE = int(Ready.R), int(Ready.W)
 _CANCEL_SECONDS = 5.0
 _LOCK_SHARE = 0.8
-"""The share of the lock timeout after which the holders of the lock are listed. After the timeout, they are unknown."""
+"""The share of the lock timeout after which the holders of the lock are listed. After the timeout, no list is possible."""
 _SERVER_MARGIN_MS = 5_000
 
 
 class PostgresqlDialect(SqlDialect):
-    """PostgreSQL's SQL. COPY writes every type as text, so only some columns need an expression."""
+    """PostgreSQL's SQL. COPY writes values of every type as text, so only some columns need an expression."""
 
     name: ClassVar[Literal["postgresql"]] = "postgresql"
 
@@ -77,20 +77,20 @@ class PostgresqlDialect(SqlDialect):
         if base == _BOOLEAN:
             return f"CAST({value} AS text)"
         if base in {_TIMESTAMP, _TIMESTAMP_WITH_ZONE}:
-            # The text of infinity and of a time before Christ is kept. The zone of the transaction is UTC, written as +00.
+            # The text of infinity and of a time before Christ is kept. The transaction's zone is UTC, which is written as +00.
             zone = " || ':00'" if base == _TIMESTAMP_WITH_ZONE else ""
             ordinary = f"{value} >= '0001-01-01' AND {value} < 'infinity'"
             return f"CASE WHEN {ordinary} THEN replace(CAST({value} AS text), ' ', 'T'){zone} ELSE CAST({value} AS text) END"
         return value
 
     def row_hash(self, columns: Sequence[ResultColumn]) -> str:
-        """See `SqlDialect.row_hash`. The text of a composite value writes NULL as nothing and the empty text as ``""``."""
+        """See `SqlDialect.row_hash`. In the text of a composite value, NULL is nothing, and the empty text is ``""``."""
         row = f"CAST(ROW({', '.join(map(self.exact_text, columns))}) AS text)"
         return f"encode(substr(sha256(convert_to({row}, getdatabaseencoding())), 1, 16), 'hex')"
 
 
 class PostgresqlDatabase(Database):
-    """A PostgreSQL server, reached directly or through a pooler."""
+    """A PostgreSQL server. The connection is direct, or through a pooler."""
 
     def __init__(self, options: DatabaseOptions) -> None:
         self._options = options
@@ -111,7 +111,7 @@ class PostgresqlDatabase(Database):
 
 
 class PostgresqlSession(ReadSession):
-    """One transaction. Its statements are sent by libpq, because psycopg would create an object for each value or row."""
+    """One transaction. Statements are sent with libpq, because psycopg would create an object for each value or row."""
 
     def __init__(self, connection: psycopg.Connection[Any], dialect: SqlDialect) -> None:
         self._pid = 0
@@ -125,15 +125,15 @@ class PostgresqlSession(ReadSession):
         self._deadline = Deadline(dialect.options)
 
     def begin(self) -> None:
-        """Begin the transaction, and set the settings, which end with the transaction."""
+        """Begin the transaction, and set the settings, which are valid only in this transaction."""
         whole_ms = round(self._options.read_timeout_seconds * 1000)
         settings = {
-            "row_security": "off",  # hidden rows are an error, not missing rows
+            "row_security": "off",  # if a policy hides rows, raise an error instead of reading fewer rows
             # This limit ends a statement of a daemon that died. While the daemon runs, its own deadline is earlier, and the
-            # error of this deadline names the setting.
+            # error of that deadline names the setting.
             "statement_timeout": str(whole_ms + _SERVER_MARGIN_MS),
             "lock_timeout": str(max(1, round(self._options.lock_timeout_seconds * 1000))),
-            # Between two statements the daemon maps the rows, so the session is idle.
+            # While the daemon maps rows between two statements, the session is idle.
             "idle_in_transaction_session_timeout": str(whole_ms),
             "timezone": "UTC",
             "datestyle": "ISO, YMD",
@@ -149,7 +149,7 @@ class PostgresqlSession(ReadSession):
 
     def columns(self, source: str) -> list[ResultColumn]:
         """See `ReadSession.columns`."""
-        # Preparing makes PostgreSQL refuse a text with several statements. An unnamed statement leaves nothing in a pooler.
+        # PostgreSQL refuses to prepare several statements in one text. A prepared statement without a name is safe in a pool.
         self._send(lambda: self._pgconn.send_prepare(b"", f"SELECT * FROM {source}".encode()))
         described = self._send(lambda: self._pgconn.send_describe_prepared(b""))
         types = [(described.ftype(at), described.fmod(at)) for at in range(described.nfields)]
@@ -206,7 +206,7 @@ class PostgresqlSession(ReadSession):
         return _rows_of(self.run(sql))
 
     def run(self, sql: str) -> PGresult:
-        """Run statements by the simple protocol and return the last result."""
+        """Run statements with PostgreSQL's simple query protocol, and return the last result."""
         return self._send(lambda: self._pgconn.send_query(sql.encode()))
 
     def restart(self) -> bool:
@@ -218,7 +218,7 @@ class PostgresqlSession(ReadSession):
         return True
 
     def close(self) -> None:
-        """Close the connection. Cancel a running statement, which the server would otherwise execute to its end."""
+        """Close the connection. Cancel a running statement: otherwise the server would execute it to its end."""
         if self._pgconn.status == pq.ConnStatus.OK and self._pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
             with suppress(psycopg.Error):  # the server may be unreachable, and the connection is closed in any case
                 self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
@@ -228,7 +228,7 @@ class PostgresqlSession(ReadSession):
         return apply_settings(parse_lines(lines, columns), columns, self._options, native_binary=True)
 
     def _literal(self, value: Parameter) -> str:
-        """Return a value as a literal without a type. PostgreSQL then gives it the type of the compared column."""
+        """Return a value as a literal without a type. PostgreSQL then uses the type of the compared column."""
         return pq.Escaping(self._pgconn).escape_literal(str(value).encode()).decode()
 
     def _send(self, send: Callable[[], None]) -> PGresult:
@@ -283,13 +283,13 @@ class PostgresqlSession(ReadSession):
         return Ready((_READABLE if is_readable else 0) | (_WRITABLE if is_writable else 0))
 
     def _list_holders(self) -> list[tuple[str, ...]] | None:
-        """Return the programs that hold the lock, by a second connection; None if they can't be listed."""
+        """List the programs that hold the lock, with a second connection. Return None if they can't be listed."""
         try:
             with psycopg.connect(**libpq_parameters(self._options)) as connection:
                 result = connection.pgconn.exec_(LOCK_HOLDERS.format(pid=self._pid).encode())
                 return _rows_of(result) if result.status == pq.ExecStatus.TUPLES_OK else None
         except psycopg.Error:
-            return None  # the timeout is reported also without the holders
+            return None  # the timeout is then reported without the holders
 
 
 def _rows_of(result: PGresult) -> list[tuple[str, ...]]:

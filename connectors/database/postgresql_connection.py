@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: their parameters, and the error code of a refused login if the text of the refusal is unknown."""
+"""Connections to PostgreSQL: their parameters, and the error code of a refusal if its text is not known."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def libpq_parameters(options: DatabaseOptions) -> dict[str, Any]:
     return {
         "application_name": "ingestd",
         "connect_timeout": options.connect_timeout_seconds,
-        # A server that disappeared is detected within a minute.
+        # With these values, a server that has disappeared is detected within a minute.
         "keepalives_idle": 30,
         "keepalives_interval": 10,
         "keepalives_count": 3,
@@ -44,7 +44,7 @@ def libpq_parameters(options: DatabaseOptions) -> dict[str, Any]:
 
 
 def connect(options: DatabaseOptions, *, finds_code: bool) -> psycopg.Connection[Any]:
-    """Return a connection. ``finds_code``: if the text of a refusal is not known, log in once more to get the error code.
+    """Return a connection. ``finds_code``: if the text of a refusal is not known, log in once more to find the error code.
 
     Raises:
         SourceUnavailable: the database is not reachable now.
@@ -60,10 +60,10 @@ def connect(options: DatabaseOptions, *, finds_code: bool) -> psycopg.Connection
 
 
 def code_of_refusal(parameters: dict[str, Any], seconds: float) -> str:
-    """Log in once more, and return the SQLSTATE of the refusal; empty if the server sends no code in ``seconds``.
+    """Log in once more, and return the SQLSTATE of the refusal; empty if the server sends no code within ``seconds``.
 
-    libpq reports a failed connection only as text in the server's language. The protocol has the code, and libpq's trace
-    shows it. The trace holds the password, so it is written to memory and never to a disk.
+    libpq reports a failed connection only as text in the server's language. The server also sends the code, which is in
+    libpq's trace. The trace has the password, so it is written to memory and never to a disk.
     """
     if not hasattr(os, "memfd_create"):
         return ""  # the system has no private memory for the trace

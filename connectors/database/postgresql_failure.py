@@ -1,4 +1,4 @@
-"""Converts errors of PostgreSQL to source errors: retry later, or a person must act."""
+"""Converts errors of PostgreSQL to source errors. The error's class decides whether the reading is tried again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_LOGIN = "28"
 _PROTOCOL = "08P01"
 _NO_TABLE, _LOCK, _NO_PERMISSION, _CANCELED = "42P01", "55P03", "42501", "57014"
 
-# libpq reports a failed connection only as text. The text comes from libpq, PostgreSQL or PgBouncer.
+# libpq reports a failed connection only as text, which was written by libpq, PostgreSQL or PgBouncer.
 _LOGIN = re.compile(
     r"authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects|no password supplied|password is required|auth failed"
     r"|no such user|role \S+ (does not exist|is not permitted to log in)|wrong password|login failed",
@@ -46,13 +46,13 @@ SELECT b.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''),
     WHERE l.pid = {pid} AND NOT l.granted AND l.locktype = 'relation' LIMIT 1), '')
 FROM unnest(pg_blocking_pids({pid})) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid LIMIT 5
 """
-"""The programs that block a process now: they hold the lock, or are before the process in the queue."""
+"""A query for the programs that block a process now: they hold the lock, or are before the process in the queue."""
 
 
 def connection_error(
     options: DatabaseOptions, error: psycopg.Error, find_code: Callable[[], str] = lambda: ""
 ) -> SourceError:
-    """Return the error for a failed connection. ``find_code`` returns the SQLSTATE; it is called if the text is unknown."""
+    """Return the error for a failed connection. ``find_code``: returns the SQLSTATE, called only if the text is not known."""
     where, words = options.address(), one_line(error)
     used_password = error.pgconn is not None and error.pgconn.used_password
     is_login, is_configured = bool(_LOGIN.search(words)), bool(_CONFIGURED.search(words))
@@ -68,7 +68,7 @@ def connection_error(
 
 
 def statement_error(options: DatabaseOptions, error: psycopg.Error, session: PostgresqlSession | None) -> SourceError:
-    """Return the error for a statement that failed. ``session`` queries the cause."""
+    """Return the error for a statement that failed. Query the cause with ``session``."""
     where, state = options.address(), str(error.sqlstate or "")
     words = one_line(error.diag.message_primary or error)
     refused = f"The database {where} refuses the reading: {words}."

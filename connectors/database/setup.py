@@ -1,4 +1,4 @@
-"""SQL that an administrator may execute for a source. ingestd only prints this SQL and never executes it.
+"""SQL that an administrator may execute to prepare a database for a source. ingestd only prints this SQL.
 
 Names come from the configuration and are quoted. The SQL never contains the password of the URL.
 """
@@ -22,7 +22,7 @@ _QUERY = (
 
 
 class SetupSection(NamedTuple):
-    """Statements with one purpose, and the statements that undo them. ``title``: a comment without names of the source."""
+    """Statements with one purpose. ``removal``: statements that undo them. ``title``: a comment, without configured names."""
 
     title: str
     statements: tuple[str, ...] = ()

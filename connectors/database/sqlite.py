@@ -1,6 +1,6 @@
-"""SQLite: a file with a rollback journal is copied before it is read, so that its owner waits only for the copy.
+"""SQLite: a file that is not in WAL mode is copied, and the copy is read. So its owner waits only for the copy.
 
-Without WAL mode, a reader blocks every commit of the owner. In WAL mode a reader blocks nothing, so the file is not copied.
+Without WAL mode, a reader blocks every commit of the owner. In WAL mode, a reader blocks no commit, so the file is not copied.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NO_SHARED_MEMORY = frozenset({264, 1288, 1544})  # SQLITE_READONLY_RECOVERY, _C
 
 
 class SqliteDialect(SqlDialect):
-    """SQLite's SQL. Python converts the values to text, because SQLite itself writes a real with only 15 digits."""
+    """SQLite's SQL. Python converts the values to text, because SQLite would write a real with only 15 digits."""
 
     name: ClassVar[Literal["sqlite"]] = "sqlite"
     storage_class: ClassVar[str] = "typeof({})"
@@ -63,7 +63,7 @@ class SqliteDialect(SqlDialect):
 
 
 class SqliteDatabase(Database):
-    """One SQLite file. The file is never created and never written to."""
+    """One SQLite file. ingestd never creates the file and never writes to it."""
 
     def __init__(self, options: DatabaseOptions, base: Path) -> None:
         self._options = options
@@ -90,7 +90,7 @@ class SqliteDatabase(Database):
             raise self._failure(error, deadline) from None
 
     def primary_key(self) -> tuple[str, ...]:
-        """Return the columns of the table's primary key. The catalogue is read without a copy of the file."""
+        """Return the columns of the table's primary key. This needs no copy of the file."""
         sql = "SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk"
         try:
             with closing(self._connect()) as connection:
@@ -189,7 +189,7 @@ class SqliteSession(ReadSession):
             names = self._names(f"SELECT * FROM {source} LIMIT 0")
             is_renamed = any(_NUMBERED.sub("", name) in names for name in names if _NUMBERED.search(name))
             if is_renamed and source.startswith("("):
-                # In a subquery, SQLite renames a second column ``a`` to ``a:1``. The query alone shows the original names.
+                # In a subquery, SQLite renames a second column ``a`` to ``a:1``. So the query is run without the outer SELECT.
                 names = self._names(source.removeprefix("(").removesuffix(f") AS {ALIAS}"))
         except sqlite3.OperationalError as error:
             if "no such table" not in str(error):
@@ -271,7 +271,7 @@ class SqliteSession(ReadSession):
         return texts
 
     def _text(self, value: object) -> tuple[str | None, str]:
-        """Return the text of one value, and the reason if the value can't be used (else empty)."""
+        """Return the text of one value, and an empty text; if the value can't be used, None and the reason."""
         match value:
             case str():
                 return (value, "") if is_utf8(value) else (None, NOT_UTF8)

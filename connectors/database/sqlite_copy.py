@@ -1,7 +1,7 @@
 """A copy of a SQLite file or of one table, made in steps, so that the owner of the file can write between two steps.
 
-A table that is a small part of a file is copied alone, in ranges of rowids. The ranges show one state of the file if the file
-has the same ``data_version`` in all ranges. Otherwise the copy begins again. After some attempts the copy is made in one
+If a table is a small part of a file, only the table is copied, in ranges of rowids. All ranges show one state of the file if
+``data_version`` is the same in all ranges. Otherwise the copy begins again. After some attempts the copy is made in one
 transaction, if that takes less than `LOCK_SECONDS`.
 """
 
@@ -20,11 +20,11 @@ from connectors.database.options import DatabaseOptions
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _STEP_BYTES = 16 * 1024 * 1024
-"""The bytes that are copied in one step. A step locks the file for some milliseconds if the system has cached the file."""
+"""The number of bytes of one step. If the system has cached the file, a step locks the file for some milliseconds."""
 RESTARTS = 3
-"""After this number of writes during a copy, the file is copied at once if that takes less than `LOCK_SECONDS`."""
+"""After this number of writes during a copy, the copy is made in one transaction, if that takes less than `LOCK_SECONDS`."""
 LOCK_SECONDS = 0.5
-"""The longest time for which a copy locks the file. Programs often wait one or five seconds for a lock."""
+"""The maximum time for which a copy locks the file. Many programs wait only one or five seconds for a lock."""
 _MOST_RESTARTS = 30
 _FIRST_ROWS = 500
 _RANGE_SECONDS = 0.05
@@ -63,7 +63,7 @@ def copy_file(
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Lock the file for reading, so that the steps of a copy see one state."""
+    """Lock the file for reading, so that all steps of a copy see one state."""
     connection.execute("BEGIN")
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
@@ -77,11 +77,11 @@ class LockedTooLong(Exception):
 
 
 class WrittenMeanwhile(Exception):
-    """The file was written too often during a copy in steps. A copy at once takes less than `LOCK_SECONDS`."""
+    """The file was written too often during a copy in steps. One transaction would probably take less than `LOCK_SECONDS`."""
 
 
 class CopyProgress:
-    """Watches a copy, and ends it if it is too large, takes too long, or would lock the file for too long."""
+    """Checks a copy after each step. Ends the copy if it is too large, takes too long, or locks the file for too long."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class CopyProgress:
         self._deadline.restart()
 
     def after_step(self, status: int, remaining: int, total: int) -> None:
-        """Check the copy, and count the restarts. SQLite restarts a copy if another program wrote to the file."""
+        """Check the copy, and count the restarts. SQLite restarts a copy if another program has written to the file."""
         self.check(status, remaining, total)
         self._copied += _STEP_BYTES
         if self._remaining is not None and remaining >= self._remaining:
@@ -147,7 +147,7 @@ class CopyProgress:
 
 
 def copy_table(path: Path, copy: sqlite3.Connection, options: DatabaseOptions, deadline: Deadline) -> bool:
-    """Copy the configured table to ``copy``, an empty database that accepts URIs. Return False if the file must be copied.
+    """Copy the table to ``copy``, an empty database that accepts URIs. Return False if the whole file must be copied.
 
     Raises:
         SourceUnavailable: a time limit is exceeded.
@@ -224,7 +224,7 @@ class _TableCopy:
             self._copy.execute("COMMIT")
 
     def _create(self) -> int:
-        """Create an empty table. Return the maximum number of rows that the source table may have."""
+        """Create an empty table in the copy. Return an upper limit for the number of rows of the source table."""
         if not self._number(_IS_TABLE, self._name):
             raise _MustBeWhole
         described = self._copy.execute(f"SELECT * FROM source.{self._table} LIMIT 0").description
@@ -233,7 +233,7 @@ class _TableCopy:
         if not free:
             raise _MustBeWhole
         self._identity, self._columns = free[0], ", ".join(map(_quote, names))
-        # Columns without a type keep each value as it is.
+        # A column without a type stores each value unchanged.
         self._copy.execute(f"DROP TABLE IF EXISTS main.{self._table}")
         self._copy.execute(f"CREATE TABLE main.{self._table} ({self._columns})")
         identity = self._identity
@@ -249,7 +249,7 @@ class _TableCopy:
         ).rowcount
 
     def _check(self, times: float) -> None:
-        """Check the limits. ``times``: the expected size of the whole copy divided by the size of the present copy."""
+        """Check the limits. ``times``: how many times larger than now the complete copy will be, as an estimate."""
         size = self._size("main")
         if size > self._options.spool_bytes or size * times > _LARGEST_SHARE * self._size("source"):
             raise _MustBeWhole

@@ -1,4 +1,4 @@
-"""SQL Server. A parser of the dialect checks the SQL of this module; no test runs it on a server."""
+"""SQL Server. Tests check the SQL of this module with a parser; no test executes it on a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connectors.database.port import Kind, ResultColumn
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 ONE_STATE = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT"
-"""Selects the isolation of a transaction that sees one state of the database, and neither waits for writers nor delays them."""
+"""With this isolation, a transaction sees one state of the database. It neither waits for writers nor delays writers."""
 
 _SETTINGS = (
     "applicationintent", "authentication", "encrypt", "hostnameincertificate", "ipaddresspreference", "multisubnetfailover",
@@ -55,7 +55,7 @@ class SqlServerDialect(DriverDialect):
     text_mark: ClassVar[str] = "N"
 
     def quote(self, identifier: str) -> str:
-        """Return an identifier between brackets, which have the same meaning with every setting."""
+        """Return an identifier between brackets, because brackets have the same meaning with every setting."""
         return "[" + identifier.replace("]", "]]") + "]"
 
     def exact_text(self, column: ResultColumn) -> str:
@@ -68,7 +68,7 @@ class SqlServerDialect(DriverDialect):
         return f"RTRIM({text})" if column.kind == "padded" and self.options.char_padding == "trim" else text
 
     def describe(self, source: str) -> str:
-        """Return the statement that lists the columns of ``source``: name, type, and the error if the server refuses it."""
+        """Return a statement that lists name and type of each column of ``source``, or the error if ``source`` is refused."""
         return (
             "SELECT name, system_type_name, error_message FROM sys.dm_exec_describe_first_result_set("
             f"{self.literal(f'SELECT * FROM {source}')}, NULL, 0)"
@@ -77,7 +77,7 @@ class SqlServerDialect(DriverDialect):
 
 
 class SqlServerDatabase(DriverDatabase):
-    """A SQL Server database with ``ALLOW_SNAPSHOT_ISOLATION``, so that a reading takes no locks on rows."""
+    """A SQL Server database. It needs ``ALLOW_SNAPSHOT_ISOLATION``: then a reading takes no locks on rows."""
 
     driver_name: ClassVar[str] = "mssql_python"
     dialect: SqlServerDialect
@@ -154,5 +154,5 @@ def column_of(name: str, type_: str | None) -> ResultColumn:
 
 
 def _base_type(type_: str) -> str:
-    """Return the name of a type without its length, precision or scale."""
+    """Return the name of a type without length, precision and scale."""
     return type_.partition("(")[0]

@@ -1,4 +1,4 @@
-"""Acknowledgement: removes a file with its companions, or a group of files after all of them are acknowledged."""
+"""Acknowledgement: removes a file with its companions, or a group of files after all its files are acknowledged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ingestd.sdk import AcknowledgeLater, Acknowledgement, Cursor, SourceError, 
 
 
 class Acknowledger:
-    """Removes acknowledged files. The files of a group leave the folder only after all of them are acknowledged.
+    """Removes acknowledged files. Files of a group are removed only after all files of the group are acknowledged.
 
-    Otherwise, after a restart, the remaining files could wait forever for a file that was removed.
+    If files were removed earlier, the remaining files could wait forever, after a restart, for a removed file.
     """
 
     def __init__(self, state: FolderState, archiver: Disposer) -> None:
@@ -26,9 +26,9 @@ class Acknowledger:
     def acknowledge(self, items: Sequence[tuple[str, Cursor, Acknowledgement]]) -> list[Exception | None]:
         """Keep, archive or delete the files that the cursors describe, if they still exist unchanged.
 
-        The result has an error or None for each file. The error is `AcknowledgeLater` if another file of the group is not
-        acknowledged yet, or if a grace period has not passed. It is `SourceUnavailable` if a file can't be written or moved.
-        Files without companions and without a group are passed to the disposer in one call.
+        The result has an error or None for each file. `AcknowledgeLater`: another file of the group is not acknowledged yet,
+        or a grace period has not passed. `SourceUnavailable`: a file can't be written or moved. All files that have neither
+        companions nor a group are passed to the disposer in one call.
         """
         failures: list[Exception | None] = [None] * len(items)
         files: dict[int, AcknowledgedFile] = {}
@@ -78,7 +78,7 @@ class Acknowledger:
         if file is None:
             return
         if not self._keeps_files:
-            # Companions are removed first, because a remaining marker would make the next file of this name ready too early.
+            # Companions are removed first. A marker that remains would make the next file of this name ready too early.
             for companion in companions:
                 self._archiver.dispose_companion(companion, acknowledgement.ended)
         if failure := self._dispose([file])[0]:
@@ -94,7 +94,7 @@ class Acknowledger:
         return failures
 
     def _removable(self, name: str, cursor: Cursor, acknowledgement: Acknowledgement) -> AcknowledgedFile | None:
-        """Return the file that the cursor describes; None if the file does not exist any more, or has changed."""
+        """Return the file that the cursor describes; None if the file no longer exists, or has changed."""
         file = self._state.drop.file(name)
         try:
             identity = file.status()

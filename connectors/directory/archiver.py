@@ -1,7 +1,7 @@
 """The archiver: archives or deletes acknowledged files, writes receipts and rejected rows, and moves unreadable files.
 
 The order of the steps permits a crash at any moment. The rejected rows are written first, because they are read from the file.
-Then the receipt is written, and the file moves last. After a crash before the move, all steps are repeated, with the same names
+Then the receipt is written. The file is moved last. After a crash before the move, all steps are repeated, with the same names
 and the same content.
 """
 
@@ -33,7 +33,7 @@ REASON_SUFFIX = ".reason.txt"
 
 
 class Archiver:
-    """Removes files from a drop folder as configured by the options. Relative paths start at ``base``."""
+    """Archives or deletes files of a drop folder, as the options say. Relative paths in the options start at ``base``."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class Archiver:
 
     @property
     def output_folders(self) -> dict[str, RootedPath]:
-        """The folders to which files are written, except the archive, by the name of the setting."""
+        """The folders to which files are written, except the archive. The keys are the names of the settings."""
         found = {"quarantine": self.quarantine, "failed": self.failed, "receipts": self.receipts}
         return {name: folder for name, folder in found.items() if folder is not None}
 
     def check_removable(self, name: str, ended: float) -> None:
-        """See `Disposer.check_removable`. Raises also if another pipeline reads the file."""
+        """See `Disposer.check_removable`. This method also raises if another pipeline reads the file."""
         path = RootedPath(self._root, name)
         check_removable(path, self.readers_of(name))
         if self._options.after == "archive":
@@ -98,14 +98,14 @@ class Archiver:
             )
 
     def readers_of(self, name: str) -> Collection[str]:
-        """Return the names of the other pipelines that read a file of the folder."""
+        """Return the names of the other pipelines that read the file ``name``."""
         return self._other_readers(RootedPath(self._root, name))
 
     def _check_writable(self, path: RootedPath) -> None:
         check_writable(path, self._other_readers(path))
 
     def dispose(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
-        """See `Disposer.dispose`. All files that are archived move in one call of `archive_together`."""
+        """See `Disposer.dispose`. One call of `archive_together` archives all files."""
         failures: list[SourceError | None] = [None] * len(files)
         moves: dict[int, Move] = {}
         for number, file in enumerate(files):
@@ -179,7 +179,7 @@ class Archiver:
         )
 
     def _source(self, name: str) -> RootedPath:
-        """Return the path of a file. If files stay in the folder (after: keep), links inside the folder are followed."""
+        """Return the path of a file. With ``after: keep``, symbolic links inside the folder are followed."""
         path = RootedPath(self._root, name)
         return path.resolve() if self._options.after == "keep" else path
 
@@ -211,7 +211,7 @@ class Archiver:
         return receipts.build_receipt(file, disposition=disposition, quarantine=quarantine, remark=remark)
 
     def _access(self, name: str) -> Access:
-        """Return the permissions of a file; if the file does not exist any more, permissions for this account only."""
+        """Return the permissions of a file; if the file no longer exists, permissions for this account only."""
         try:
             return Access.from_status(self._source(name).status())
         except FileNotFoundError:
@@ -247,6 +247,6 @@ class Archiver:
 
 
 def describe_failure(name: str, reason: str) -> bytes:
-    """Return the content of the text file that is stored with an unreadable file."""
+    """Return the content of the text file that is stored next to an unreadable file in the failed folder."""
     text = f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
     return text.encode("utf-8", "backslashreplace")

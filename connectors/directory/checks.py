@@ -1,4 +1,4 @@
-"""The checks of a drop folder, for `ingestd check`."""
+"""Checks of a drop folder, for `ingestd check`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ingestd.sdk import SourceBroken, SourceUnavailable, Step, counted
 
 
 def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver) -> Iterator[Step]:
-    """Yield the results of the checks in order. If the folder can't be listed, this is the only result."""
+    """Yield the results of the checks in order. If the folder can't be listed, only this failure is yielded."""
     folder = drop.root
     try:
         found = drop.scan()
@@ -52,7 +52,7 @@ def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver)
 
 
 def describe_scan(found: ScanResult, options: DropOptions) -> Iterator[Step]:
-    """Yield the counts of the files that a scan found, matching and skipped."""
+    """Yield the numbers of matching, unmatched and skipped files that a scan found."""
     sentence = (
         f"Matching {options.patterns_in_words}: {counted(len(found.files), 'file')}; still empty: {len(found.empty)}."
     )
@@ -115,7 +115,7 @@ def _check_output_folder(name: str, path: RootedPath) -> Step:
 
 
 def _why_not_writable(path: RootedPath) -> str:
-    """Return a sentence why files can't be written to a folder; empty if they can be written."""
+    """Return a sentence that says why files can't be written to a folder; empty if they can be written."""
     try:
         with path.open_nearest() as existing:
             if existing.is_writable:

@@ -32,17 +32,13 @@ from ingestd.sdk import (
 )
 
 _SCAN_SPACING = 400
-"""With events, the interval of scans is at least this multiple of a scan's processor time. So scans cost at most 0.25 % of a
-processor."""
+"""If events are received, the scan interval is at least this multiple of a scan's processor time: at most 0.25 % of a CPU."""
 _POLL_SPACING = 20
-"""The same multiple without events. So scans cost at most 5 % of a processor."""
+"""The multiple if no events are received. Scans then cost at most 5 % of a CPU."""
 
 
 class DirectoryConnector(FileSource):
-    """Files in a folder.
-
-    A partition is a file, named by its path below the folder, and a reading covers the whole file.
-    """
+    """Files in a folder on disk; see `FileSource`."""
 
     Options: ClassVar[type[DirectoryOptions]] = DirectoryOptions
     options: DirectoryOptions
@@ -65,7 +61,7 @@ class DirectoryConnector(FileSource):
 
     @classmethod
     def claims(cls, options: DirectoryOptions, base: Path) -> Sequence[FileClaim]:
-        """Return the claim on the matching files outside the archive, quarantine and failed folders."""
+        """Return the claim on the matching files. The archive, quarantine and failed folders are excluded."""
         excluded = [base / one for one in (options.archive, options.quarantine, options.failed) if one is not None]
         return [
             FileClaim(
@@ -94,7 +90,7 @@ class DirectoryConnector(FileSource):
         return names
 
     def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch]:
-        """Yield the content of the archived file with these facts, for `ingestd trace`; nothing if it is not archived."""
+        """Yield the records of the archived file that has these facts, for `ingestd trace`; nothing if there is none."""
         cursor = cursor_of_facts(facts)
         if cursor is None:
             return
@@ -117,13 +113,13 @@ class DirectoryConnector(FileSource):
 
     @property
     def rescan_seconds(self) -> float:
-        """The interval of scans, after which a change without an event is detected."""
+        """The interval of scans. A change without an event is detected after this time at the latest."""
         options = self.options
         spacing = _POLL_SPACING if self._watch.is_polling else _SCAN_SPACING
         return max(self._watch.interval(options.poll_seconds, options.rescan_seconds), self._scan_cpu_seconds * spacing)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call ``wake`` at every event below the folder, and when the folder appears or reappears."""
+        """Call ``wake`` at every event below the folder, and when the folder appears."""
         return self._watch.listen(wake)
 
     def _report_watch(self, sentence: str) -> None:

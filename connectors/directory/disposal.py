@@ -1,14 +1,14 @@
 """Disposal of a file: archive or delete it.
 
-The process may crash after every step, because each step can be repeated. A file is archived by one rename to a free name. So
+The process may crash after any step, because each step can be repeated. A file is archived by one rename to a free name. So
 the file always exists exactly once, and no file in the archive is ever overwritten, even if other programs write there. The
-text about the file (`Note`) gets its name before the rename, so an archived file always has its note. The process that first
-creates a note under a name keeps this name. Another process with a different note takes the next number. A note with equal
-content comes from an attempt that crashed, and is replaced.
+text about the file (`Note`) gets its final name before the rename, so an archived file always has its note. The process that
+first creates a note under a name keeps this name. Another process with a different note takes the next numbered name. A note
+with equal content comes from an attempt that crashed, and is replaced.
 
 If the archive is on another file system, the content is copied to a hidden name, hashed during the copy, made durable and
-renamed. After a crash before the original is deleted, the equal copy is recognised. If several files are archived together,
-each step is done for all files before the next step, so that each folder is made durable once.
+renamed. If the process crashes before it deletes the original, the next attempt recognises the equal copy. If several files are
+archived together, each step is done for all files before the next step, so that each folder is made durable only once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLOCK_BYTES = 2**20
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """A text about a file that moves. Both functions get the path to which the file moves."""
+    """A text file about a file that is moved. Both functions get the path to which that file is moved."""
 
     path_for: Callable[[RootedPath], RootedPath]
     content_for: Callable[[RootedPath], bytes]
@@ -49,7 +49,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """A text that identifies the move. A repetition of the move after a crash has the same text."""
+        """A text that identifies the move. If the move is repeated after a crash, it has the same key."""
         status = self.identity
         return f"{os.uname().nodename} {self.path} {status.device} {status.inode} {status.mtime_ns} {self.sha256}"
 
@@ -57,9 +57,9 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 def archive(
     path: RootedPath, folder: RootedPath, name: str, *, identity: Identity, sha256: str, note: Note | None = None
 ) -> bool:
-    """Move ``path`` to ``name`` below ``folder``, or to a numbered variant. Return True if the file was moved.
+    """Move ``path`` to ``name`` below ``folder``, or to a numbered variant of the name. Return True if the file was moved.
 
-    A very long name is shortened. If the file does not exist or no longer has ``identity``, nothing is moved.
+    A very long name is shortened. If the file does not exist or no longer has ``identity``, it is not moved.
 
     Raises:
         SourceUnavailable: the archive can't be written, for example because the disk is full. The call can be repeated.
@@ -111,7 +111,7 @@ def delete(path: RootedPath, *, identity: Identity) -> bool:
 
 
 class _Transfer:
-    """The archiving of one file. ``result`` is final unless ``is_open``. ``archived``: the chosen path in the archive."""
+    """The archiving of one file. ``is_open``: ``result`` is not final. ``archived``: the chosen path in the archive."""
 
     def __init__(self, move: Move, folders: OpenFolders) -> None:
         self.move = move
@@ -127,7 +127,7 @@ class _Transfer:
         self._access = Access(0, -1)
 
     def prepare(self) -> None:
-        """Choose a name in the archive, and write the note under a hidden name in the folder of notes."""
+        """Choose a name in the archive, and write the note under a hidden name. To another file system, copy the file now."""
         move = self.move
         try:
             status = self._folders.get(move.path.parent).status(move.path.base)
@@ -150,7 +150,7 @@ class _Transfer:
             self.note.sync()
 
     def move_file(self) -> None:
-        """Move the file."""
+        """Rename the file into the archive. If another program replaced the file just before, move this file back."""
         path = self.move.path
         source = self._folders.get(path.parent)
         while True:
@@ -176,13 +176,13 @@ class _Transfer:
         self._end(moved=False)
 
     def fail(self, error: OSError) -> None:
-        """End the transfer because of an error. A file that was not moved stays without a note."""
+        """End the transfer because of an error. If the file was not moved, its note is withdrawn."""
         path, folder = self.move.path, self.move.folder
         if self.result is not True:
             try:
                 self._withdraw_note()
                 if isinstance(error, FileNotFoundError) and not self._folders.get(path.parent).has(path.base):
-                    self._end(moved=False)  # another program removed the file
+                    self._end(moved=False)  # another program has removed the file
                     return
             except OSError as other:
                 error = other
@@ -214,14 +214,14 @@ class _Transfer:
             self.note.write([self._note_content])
 
     def _is_free(self, folder: Folder, base: str) -> bool:
-        """Return True if the name is free, or if it names the file itself: after a crash a file may have two names."""
+        """Return True if the name is free, or belongs to the file itself: after a crash a file may have two names."""
         try:
             return Identity.from_status(folder.status(base))[:2] == self.move.identity[:2]
         except FileNotFoundError:
             return True
 
     def _choose_next(self) -> None:
-        """Choose another name, because another file took this name. When this returns, the note is durable."""
+        """Choose the next name, because another file took this name. When this method returns, the note is durable."""
         self._withdraw_note()
         self._choose()
         if self.note is not None:
@@ -230,14 +230,14 @@ class _Transfer:
             self.note.folder.sync()
 
     def _publish(self, note: NewFile) -> bool:
-        """Rename the note to its final name. Return False if a different note has this name."""
+        """Rename the note to its final name. Return False if a file with different content has this name."""
         try:
             note.publish(self._note_base)
         except FileExistsError:
             if _content(note.folder, self._note_base, len(self._note_content) + 1) != self._note_content:
                 self.close_note()
                 return False
-            # After the replacement the note is our own file. Other processes withdraw only files that they created.
+            # After the replacement this process owns the note. Other processes withdraw only files that they created.
             note.publish(self._note_base, replace=True)
         else:
             self._has_created_note = True
@@ -246,7 +246,7 @@ class _Transfer:
     def _withdraw_note(self) -> None:
         """Delete the note, because the file did not get the chosen name.
 
-        A note of another attempt is not deleted, because the file of that attempt may have been archived.
+        A note that another attempt created is kept, because that attempt may have archived the file.
         """
         if self.note is not None and self._has_created_note:
             self.note.withdraw(self._note_base)
@@ -259,7 +259,7 @@ class _Transfer:
             note.discard()
 
     def _copy(self) -> bool:
-        """Copy the file to the archive on another file system, and delete the original. Return True if it was deleted."""
+        """Copy the file to another file system, and delete the original. Return True if the original was deleted."""
         move, folder = self.move, self._folders.get(self.archived.parent)
         first = move.folder / shorten_name(PurePosixPath(move.name)).as_posix()
         if any(self._is_copy(folder, candidate) for candidate in existing_names(folder, first)):
@@ -313,7 +313,7 @@ def _sync_notes(transfers: Sequence[_Transfer]) -> None:
 
 
 def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfer], Iterable[Folder]]) -> None:
-    """Make the names in the folders durable. If this fails for a folder, all transfers of this folder fail."""
+    """Make the names in the folders of each transfer durable. If this fails for a folder, all transfers that use it fail."""
     waiting: dict[Folder, list[_Transfer]] = {}
     for transfer in transfers:
         if transfer.is_open:
@@ -329,7 +329,7 @@ def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfe
 
 
 def _move_back(archive: Folder, base: str, folder: Folder, path: RootedPath) -> None:
-    """Move a file back that replaced the original just before the rename, to its former name or a numbered variant."""
+    """Move a file that was archived by mistake back to its former path ``path``, or to a numbered variant of this path."""
     for name in numbered_names(path):
         try:
             archive.move(base, folder, name.base)
@@ -348,7 +348,7 @@ def _copy_content(source: int, copy: NewFile) -> str:
 
 
 def _is_copy(folder: Folder, base: str, identity: Identity, sha256: str) -> bool:
-    """Return True if the file has this size, content and time. The time may differ by 2 s, as on some file systems."""
+    """Return True if the file has this size, content and time. Some file systems round times, so 2 s are tolerated."""
     status = folder.status(base)
     if status.st_size != identity.size or abs(status.st_mtime_ns - identity.mtime_ns) > 2 * 10**9:
         return False

@@ -1,4 +1,4 @@
-"""The port between the rules for files and the folder that holds the files, on disk or on a server."""
+"""The interfaces of a drop folder and its files, which are on disk or on a server."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class DropFolder(ScannedFolder, Protocol):
         """The path of the folder, for messages."""
 
     def check(self) -> None:
-        """Check that the folder is available, so that a missing file was really removed.
+        """Check that the folder is available. Only then does a missing file prove that the file was removed.
 
         Raises:
             SourceUnavailable: the folder is not available; it is not mounted, for example.
         """
 
     def scan(self) -> ScanResult:
-        """Return all files.
+        """Return the files of the folder.
 
         Raises:
             SourceUnavailable: the files can't be listed completely.
@@ -75,20 +75,20 @@ class Disposer(Protocol):
     """Removes acknowledged files as configured, and writes receipts and rejected rows."""
 
     def check_removable(self, name: str, ended: float) -> None:
-        """Check that a file can be removed, before its companions are removed. ``ended``: when the file was read.
+        """Check that a file can be removed. ``ended``: the time when its reading ended, in seconds since the epoch.
 
         Raises:
             SourceUnavailable: the file can't be moved.
         """
 
     def dispose(self, files: Sequence[AcknowledgedFile]) -> Sequence[SourceError | None]:
-        """Write the rejected rows and the receipt of each file, then keep, archive or delete it.
+        """Write the rejected rows and the receipt of each file, then keep, archive or delete the file.
 
-        The result for each file is None, or `SourceUnavailable` if a file can't be written or moved. The call can be repeated.
+        Return None or the error of each file, such as `SourceUnavailable` if it can't be moved. The call can be repeated.
         """
 
     def dispose_companion(self, name: str, ended: float) -> None:
-        """Archive or delete a companion in the same way as its file. A missing companion is ignored."""
+        """Archive or delete a companion, as its file will be. A missing companion is ignored."""
 
     def move_to_failed(self, name: str, identity: Identity, reason: str) -> bool:
         """Move an unreadable file to the failed folder, with the reason in a text file. Return True if it was moved.

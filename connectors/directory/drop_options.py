@@ -1,4 +1,4 @@
-"""The options of every source of files, for local folders and servers."""
+"""The options that all file sources have, for folders on disk and on servers."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ class DropOptions(ConnectorOptions):
         return self
 
     def archive_folder(self, ended: float) -> str:
-        """Return the sub-folder of the archive for a file. ``ended``: the time when its reading ended.
+        """Return the sub-folder of the archive for a file. ``ended``: the time when its reading ended, in epoch seconds.
 
-        The present time is not used, so that a repetition after midnight finds the same folder.
+        The present time is not used: if archiving is repeated after midnight, the folder must be the same.
         """
         return datetime.fromtimestamp(ended).astimezone().strftime(_DATES[self.archive_folders])
 
@@ -117,12 +117,12 @@ class DropOptions(ConnectorOptions):
 
     @property
     def trailer(self) -> Trailer | None:
-        """The rule for a last line that is not a record, such as a count; None: there is no such rule."""
+        """The configured rule `trailer`; None if it is not configured."""
         return next((rule for rule in self.rules if isinstance(rule, Trailer)), None)
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The globs as a tuple; by default also the globs of the configured format. ``**/`` also matches no folder."""
+        """The globs as a tuple. The default globs include those of the configured format. ``**/`` also matches no folder."""
         globs = as_tuple(self.pattern)
         if self.pattern == PATTERNS and self.format is not None:
             globs = (*PATTERNS, *globs_of(self.format.suffixes))
@@ -130,7 +130,7 @@ class DropOptions(ConnectorOptions):
 
     @property
     def patterns_in_words(self) -> str:
-        """The globs as words in a sentence. The default globs and long lists are shortened."""
+        """The globs as words for a sentence. The default globs and long lists are shortened."""
         if self.pattern == PATTERNS:
             return "the suffixes of the known formats"
         return first_names(as_tuple(self.pattern), _NAMED)

@@ -1,4 +1,4 @@
-"""Explanations of why files are not read in their present state. They change nothing; any thread may request them."""
+"""Explanations of why files are not read in their present state. The functions change nothing, and are thread-safe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ingestd.sdk import Cursor, SourceUnavailable, WaitingFile
 
 
 def explain_file(state: FolderState, name: str, cursor: Cursor | None) -> str | None:
-    """Scan again, and return why the file is not read; None if it was read already, or does not exist.
+    """Scan the folder, and return why the file is not read; None if the cursor describes it, or if it does not exist.
 
     Raises:
         OSError: the file system of the folder does not respond.
@@ -32,7 +32,7 @@ def explain_file(state: FolderState, name: str, cursor: Cursor | None) -> str | 
 
 
 def explain_waiting(state: FolderState, limit: int) -> list[WaitingFile]:
-    """Return at most ``limit`` files that the last scan left unread, with the reasons. No new scan is made."""
+    """Return at most ``limit`` files that the last scan did not select, each with its reason. No new scan is made."""
     found = state.found
     waiting: list[WaitingFile] = []
     for reason, names in state.waiting.items():

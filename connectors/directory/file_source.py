@@ -1,4 +1,4 @@
-"""The base of all sources of files: reads files that are ready, and keeps, archives or deletes acknowledged files."""
+"""The base class of file sources: it reads files that are ready, and keeps, archives or deletes acknowledged files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SMALL_BYTES = 64 << 10
 
 
 class FileSource(Connector):
-    """Files in a folder. Each file is a partition with the file's path below the folder as name. A reading is always whole.
+    """Files in a folder. Each file is a partition, named by its path below the folder. A file is always read as a whole.
 
     ``open_places`` returns the folder, and the object that archives or deletes the files.
     """
@@ -70,18 +70,18 @@ class FileSource(Connector):
         return format_for(name, self.options.format, member=self.options.member).with_parsers(self._parsers)
 
     def _format_of_rejected(self, name: str) -> Format:
-        """Return the format that reads the rejected rows of an acknowledged file, also after `interrupt`."""
+        """Return the format that reads the rejected rows of an acknowledged file. It also works after `interrupt`."""
         return self._format_for(name).with_parsers(self._row_parsers)
 
     @property
     def record_settings(self) -> Mapping[str, Any]:
-        """The format, the members of a packed file that are read, and the pattern of the line that is not a record."""
+        """The settings that decide how a file is read: the format, the members of a packed file, and the trailer."""
         settings = format_settings(self.options.format, member=self.options.member)
         trailer = self.options.trailer
         return settings if trailer is None else {**settings, "trailer": trailer.pattern}
 
     def partitions(self) -> Iterable[Partition]:
-        """Yield the files that are ready and may have new content, the oldest first."""
+        """Yield the partitions of files that are ready and may have new content, the oldest file first."""
         with translate_errors(self._state.folder):
             names = self._update()
         found = self._state.found.files
@@ -96,9 +96,9 @@ class FileSource(Connector):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         """Yield the whole file.
 
-        Yield nothing if the file did not change after ``cursor``. Yield nothing if the file changed after it was found
-        stable, because it must become stable again. Yield one ``unchanged`` batch if the file was written again with the
-        content that the cursor describes.
+        Yield nothing if the file has not changed since ``cursor``. Yield nothing if the file changed after the scan that
+        found it stable, because it must become stable again. Yield one ``unchanged`` batch if the file was written again
+        with the content that the cursor describes.
 
         Raises:
             SourceUnavailable: the file can't be read now, or changed during the reading.
@@ -107,7 +107,7 @@ class FileSource(Connector):
         return self._read(partition.name, cursor, None)
 
     def read_sections(self, partition: Partition, cursor: Cursor | None, known: LoadSections) -> Iterator[Batch]:
-        """Yield the same as `read`, without known sections; see `connectors.files.file_batches.read_batches`."""
+        """Yield the batches of `read` without the ``known`` sections; see `connectors.files.file_batches.read_batches`."""
         return self._read(partition.name, cursor, known)
 
     def _read(self, name: str, cursor: Cursor | None, sections: LoadSections | None) -> Iterator[Batch]:
@@ -187,11 +187,11 @@ class FileSource(Connector):
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
-        """Acknowledge several files; see `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
+        """Acknowledge several files. Return the error or None for each file.
 
-        The result has the error or None for each file.
+        See `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
         """
-        # A cursor with an offset is in the middle of a file, so the file was not read to its end.
+        # A cursor with an offset is in the middle of a file: the file was not read to its end, and is not acknowledged.
         whole = {number: item for number, item in enumerate(partitions) if "offset" not in item[1]}
         if not whole:
             return [None] * len(partitions)
@@ -213,8 +213,8 @@ class FileSource(Connector):
     def failed(self, partition: Partition, reason: str) -> None:
         """Move a file with unreadable content to the failed folder, if there is one.
 
-        A file stays if only its mapping fails, because then the mapping is often wrong. A file of a group stays, because the
-        group would wait for it forever. A file also stays if a readiness rule rejects it.
+        A file stays if only its mapping fails, because then the mapping is often wrong. A file of a group stays, because
+        without this file the group would wait forever. A file also stays if a readiness rule rejects the file.
         """
         name = partition.name
         known = self._state.read_files
@@ -227,7 +227,7 @@ class FileSource(Connector):
                 if self._disposer.move_to_failed(name, identity, reason):
                     known.mark_removed(name)
         except SourceUnavailable:
-            known.clear_broken(name)  # so that the file is read again, and moved when this is possible
+            known.clear_broken(name)  # the file is read again, so that its move is tried again
             raise
 
     def read_sample(self, path: Path) -> Iterator[Batch]:
@@ -242,27 +242,27 @@ class FileSource(Connector):
         return trailer.find_start(file) if trailer is not None else None
 
     def reset(self) -> None:
-        """Forget which files were read or could not be read, so that every file is read again."""
+        """Forget which files were read or were unreadable, so that every file is read again."""
         self._state.read_files.forget()
 
     def interrupt(self) -> None:
-        """Stop the child process that parses a file. Files can still be acknowledged."""
+        """Stop the child process that parses a file for a reading. Files can still be acknowledged."""
         self._parsers.interrupt()
 
     def close(self) -> None:
-        """Stop the child processes that parse a file."""
+        """Stop all child processes that parse files."""
         self._parsers.interrupt()
         self._row_parsers.interrupt()
 
     def waiting(self) -> float | None:
         """Return the seconds until the next file may be stable; None if every file is stable.
 
-        The end of other waits can't be predicted; events and scans detect it.
+        Files that wait for another reason are not considered: events and scans find out when such a wait ends.
         """
         return self._state.stability.next_seconds(self.context.elapsed())
 
     def notices(self) -> Iterator[str]:
-        """Yield sentences about the files that the last scan skipped, and about files that can't be opened."""
+        """Yield sentences about files that the last scan skipped, and about files that could not be opened."""
         found = self._state.found
         if found.unmatched:
             yield found.unmatched_sentence
@@ -273,15 +273,15 @@ class FileSource(Connector):
             yield f"{sentence} The same holds for {counted(len(others), 'more file')}." if others else sentence
 
     def count_waiting(self) -> Mapping[WaitingReason, int]:
-        """Return the number of files that the last scan left unread, by reason."""
+        """Return the number of files that the last scan did not select for reading, by reason."""
         return {reason: len(names) for reason, names in self._state.waiting.items()}
 
     def list_waiting(self, limit: int) -> Sequence[WaitingFile]:
-        """Return at most ``limit`` waiting files with the reasons."""
+        """Return at most ``limit`` waiting files, each with its reason."""
         return explain_waiting(self._state, limit)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
-        """Return why a file is not read in its present state; None if nothing prevents a reading."""
+        """Return why a file is not read in its present state; None if it was read, or does not exist."""
         try:
             with translate_errors(self._state.folder):
                 return explain_file(self._state, name, cursor)

@@ -22,9 +22,9 @@ _COMPARED_BYTES = 64 * 2**20
 
 
 class FolderState:
-    """Everything that the connector knows about its folder, in memory only; scans and readings rebuild it.
+    """What the connector knows about its folder. This state is only in memory; scans and readings rebuild it.
 
-    ``found``: the last scan. ``held``: acknowledged files of groups, by name, until the whole group is acknowledged.
+    ``found``: the last scan. ``held``: acknowledged files that wait for other files of their group, by name.
     ``trusts_status``: file times come from this machine's clock, and different files always have different identities.
     """
 
@@ -58,14 +58,14 @@ class FolderState:
 
     @property
     def waiting(self) -> Mapping[WaitingReason, Collection[str]]:
-        """The unread files of the last scan, and the files that could not be read after it, by reason. Thread-safe."""
+        """The files that wait or could not be read, by reason, after the last scan and later readings. Thread-safe."""
         known = self.read_files
         return {**self._waiting, "unreadable": [*known.broken, *known.missed(self.context.elapsed())]}
 
     def update(self) -> list[str]:
         """Scan the folder and return the names of the files to read, the oldest first.
 
-        Files that stay empty come last. A file is opened only if a readiness rule needs its content, or to compare it.
+        Files that stay empty come last. A scan opens a file only for a readiness rule, or to compare its content.
 
         Raises:
             SourceUnavailable: the folder can't be scanned.
@@ -85,7 +85,7 @@ class FolderState:
         candidates.sort(key=lambda name: (found.files[name].mtime_ns, name))
         ready = self._evaluate(candidates, found)
         empty = self.empty_stability.update(found.empty, now, elapsed=elapsed)
-        # A new mapping, because another thread may be reading the previous mapping.
+        # The mapping is replaced and not changed, because another thread may be reading it.
         self._waiting = {
             "unstable": self.stability.waiting,
             "not ready": set(candidates).difference(ready),
@@ -94,9 +94,9 @@ class FolderState:
         return [*ready, *sorted(name for name in empty if not is_known(name, found.empty[name]))]
 
     def _find_replaced(self, stable: Sequence[str], files: Mapping[str, Identity]) -> list[str]:
-        """Return the files that were replaced without a change of their status, as is possible on some file systems.
+        """Return the files that were replaced while their status stayed equal, which some file systems permit.
 
-        A scan compares known contents up to a limit of bytes. The next scan continues with the next files.
+        A scan compares files with their known hashes, up to a limit of bytes. The next scan continues with the next files.
         """
         contents = self.read_files.contents
         if not contents:
@@ -114,7 +114,7 @@ class FolderState:
         return replaced
 
     def has_content(self, name: str, sha256: str) -> bool:
-        """Return True if a file has this content or can't be opened now, for files without a unique status."""
+        """Return True if a file has the content ``sha256``, or can't be opened now. For files without a unique status."""
         try:
             opened = self.drop.file(name).open()
             with opened.file:
@@ -123,7 +123,7 @@ class FolderState:
             return True  # the next reading reports the error
 
     def scan(self) -> ScanResult:
-        """Scan the folder, without companions of other files.
+        """Scan the folder. The result has no companions of other files.
 
         Raises:
             SourceUnavailable: the folder can't be scanned, or its share is not mounted.
@@ -137,14 +137,14 @@ class FolderState:
         return found
 
     def _evaluate(self, names: list[str], found: ScanResult) -> list[str]:
-        # Resubmitted rows need no marker, sidecar or group, because a person corrected and dropped them.
+        # A file of resubmitted rows needs no marker, sidecar or group, because a person corrected and dropped it.
         resubmitted = [name for name in names if is_resubmitted(name)]
         ready = self.readiness.evaluate(
             [name for name in names if name not in resubmitted] if resubmitted else names,
             found.files,
             is_done=lambda name: name in found.files and self._is_done(name, found),
         )
-        # The rejection of an unchanged file can end, because a companion may have changed.
+        # A rejection can end although the file is unchanged, because a companion may have changed.
         for name, sentence in list(self._rejected.items()):
             if self.readiness.rejection_reason(name) != sentence:
                 self.read_files.clear_broken(name)
@@ -155,7 +155,7 @@ class FolderState:
         return self.read_files.is_known(name, found.files[name]) and name not in self._rejected
 
     def take_rejection(self, name: str) -> str:
-        """Return why a readiness rule rejects the file, and record the reason; empty if no rule rejects it."""
+        """Return and record the reason why a readiness rule rejects the file; empty if no rule rejects it."""
         if reason := self.readiness.rejection_reason(name):
             self._rejected[name] = reason
         return reason
@@ -163,8 +163,8 @@ class FolderState:
     def is_as_scanned(self, opened: OpenFile, listed: Identity) -> bool:
         """Return True if the file may be read, because it is unchanged since the scan that found it stable.
 
-        ``listed``: the status of the file before it was opened, used if no scan found the file. A server's list and status
-        can differ. So for a server they are compared only if a setting requires a stable file, or if the file is empty.
+        ``listed``: the file's identity before it was opened, used if no scan found the file. A server's list and a file's
+        status can differ. So for a server, they are compared only with ``settle_seconds``, ``ready`` or an empty file.
         """
         is_compared = (
             self._trusts_status or self.options.settle_seconds or self.options.ready or not opened.identity.size
@@ -173,9 +173,9 @@ class FolderState:
         return not is_compared or opened.identity.has_same_content(seen or listed)
 
     def was_read(self, name: str, identity: Identity, cursor: Cursor | None) -> bool:
-        """Return True if the status proves that the file was read up to ``cursor``.
+        """Return True if the file's identity proves that the file was read up to ``cursor``.
 
-        On a server, a file that is dropped after another was removed may have the same identity. Then the content decides.
+        On a server, a new file may have the same identity as a removed file of this name. Then its content is compared.
         """
         if cursor is None or not identity.matches_cursor(cursor) or self.read_files.is_replaced(name):
             return False
@@ -184,7 +184,7 @@ class FolderState:
         return self._trusts_status or self.options.after == "keep" or self.read_files.has_ended(name, identity)
 
     def find_group(self, name: str) -> Group | None:
-        """Return the group to which the file belongs. After a restart, the folder is scanned first."""
+        """Return the group to which the file belongs, or None. If nothing was scanned yet, the folder is scanned first."""
         if self.options.ready and not self.found.files:
             self.readiness.update(self.scan().files)
         return self.readiness.group(name)

@@ -25,7 +25,7 @@ from ingestd.sdk import SourceBroken
 
 
 class LocalFile(msgspec.Struct, frozen=True):
-    """A file on disk. Implements `DropFile`. ``place``: the path of the file; with ``after: keep``, links are resolved."""
+    """A file on disk. Implements `DropFile`. ``place``: the file's path; with ``after: keep``, its links are resolved."""
 
     place: RootedPath
     name: str
@@ -72,7 +72,7 @@ class LocalFolder:
         return found
 
     def file(self, name: str) -> LocalFile:
-        """See `DropFolder.file`. With ``after: keep`` links are followed, and must not lead out of the folder.
+        """See `DropFolder.file`. With ``after: keep``, links that stay in the folder are followed.
 
         Raises:
             SourceUnavailable: the file system does not respond.

@@ -1,4 +1,4 @@
-"""Finds the file to which a path belongs, and the present location of a file that was read."""
+"""Finds the name of the file to which a path belongs, and the present location of a file that was read."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from connectors.filesystem import real_path
 from ingestd.sdk import Cursor
 
 _ARCHIVED = 10_000
-"""The maximum number of numbered variants of a name that are looked up in the archive."""
+"""How many numbered variants of a name are looked up in the archive."""
 _COARSE_SECONDS = 2
 _DEPTHS = {"none": 0, "year": 1, "month": 2, "day": 3}
 
 
 def locate(path: Path, folder: Path, archiver: Archiver, options: DirectoryOptions) -> str | None:
-    """Return the name (path below the folder) of the file to which an absolute path belongs; None if there is no such file.
+    """Return the name (path below the folder) of the file to which an absolute path belongs; None if it belongs to none.
 
-    The path may name the file in the folder, the archived or failed file, or the file of rejected rows.
+    The path may be in the folder, or in the folder of archived files, failed files or rejected rows.
     """
     # The inner folders are compared first: failed and quarantine can be inside the archive, which can be inside the folder.
     if (failed := _below(path, archiver.failed)) is not None:
@@ -74,14 +74,14 @@ def describe_location(
 def find_archived(
     name: str, cursor: Cursor, archive: RootedPath | None, options: DirectoryOptions
 ) -> Iterator[RootedPath]:
-    """Yield the archived files with the size and time of a cursor, the latest folder first."""
+    """Yield the archived files that have the size and time in ``cursor``. The latest dated folder comes first."""
     if archive is not None:
         for folder in _dated_folders(archive, _DEPTHS[options.archive_folders]):
             yield from _find_in_folder(name, cursor, folder)
 
 
 def _dated_folders(archive: RootedPath, depth: int) -> Iterator[RootedPath]:
-    """Yield the folders of the archive that hold files, the latest date first."""
+    """Yield the dated folders at ``depth`` below the archive, the latest date first. Depth 0: yield the archive itself."""
     if not depth:
         yield archive
         return
@@ -105,7 +105,7 @@ def _find_in_folder(name: str, cursor: Cursor, archive: RootedPath) -> Iterator[
 
 
 def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
-    """Return True for the file itself or its copy. Some file systems store the time of a copy less exactly."""
+    """Return True if the file has the cursor's size and time. Some file systems round times, so 2 s are tolerated."""
     if identity.size != cursor.get("size"):
         return False
     written = cursor.get("mtime_ns")
@@ -113,7 +113,7 @@ def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
 
 
 def cursor_of_facts(facts: Mapping[str, str]) -> Cursor | None:
-    """Return a cursor with the size and time of a file from the facts of its reading; None if the facts lack them."""
+    """Return a cursor with a file's size and time, taken from the facts of its reading; None if a fact is missing."""
     size, written = facts.get("file.size"), facts.get("file.mtime")
     if size is None or written is None:
         return None

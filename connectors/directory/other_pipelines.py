@@ -1,4 +1,4 @@
-"""Checks for other pipelines: a file that another pipeline reads is not removed, and no file is written that it would read."""
+"""Protection of other pipelines: no file that another pipeline reads is removed, and none that it would read is written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DiskReaders:
 
 
 def check_removable(path: object, readers: Collection[str]) -> None:
-    """Check that no other pipeline reads the file, because that pipeline would miss the removed file.
+    """Check that no other pipeline reads the file. A pipeline would miss a file that is removed.
 
     Raises:
         SourceUnavailable: the pipelines ``readers`` read the file.
@@ -38,7 +38,7 @@ def check_removable(path: object, readers: Collection[str]) -> None:
 
 
 def describe_readers(path: object, readers: Collection[str]) -> str:
-    """Return a sentence why a file is not removed, and what to do."""
+    """Return a sentence that says why a file is not removed, and what to do."""
     return (
         f"{path} stays after it is read, because {_pipelines(readers)} it, too, and would miss it. Give each pipeline a"
         " different folder or pattern, or set after: keep in all of them."
@@ -46,7 +46,7 @@ def describe_readers(path: object, readers: Collection[str]) -> str:
 
 
 def check_writable(path: object, readers: Collection[str]) -> None:
-    """Check that no other pipeline would read a new file.
+    """Check that no other pipeline would read the file that is about to be written.
 
     Raises:
         SourceUnavailable: the pipelines ``readers`` would read the file.

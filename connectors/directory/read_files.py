@@ -7,14 +7,13 @@ from collections.abc import Container, Iterable, Mapping
 from connectors.files.identity import Identity
 
 MISSED_SECONDS = 60.0
-"""A listed file that can't be opened for this time is reported. A shorter time would report files that can be opened a moment
-later."""
+"""If a listed file can't be opened for this time, it is reported. With a shorter time, brief failures would be reported."""
 
 
 class ReadFiles:
     """The files that were read, acknowledged or found broken.
 
-    Kept in memory only, and bounded by the files of the folder. After a restart, readings rebuild this state.
+    The state is only in memory, and has only files of the folder. After a restart, readings rebuild it.
     """
 
     def __init__(self) -> None:
@@ -44,7 +43,7 @@ class ReadFiles:
         self._ended.clear()
 
     def begin(self, name: str, identity: Identity) -> None:
-        """Record the identity of the file that is being read; `keep_only` forgets it."""
+        """Record the identity of the file that is being read. The next `keep_only` forgets this identity."""
         self._begun[name] = identity
         self._missed.pop(name, None)
 
@@ -58,7 +57,7 @@ class ReadFiles:
         self._acknowledged[name] = identity
 
     def mark_removed(self, name: str) -> None:
-        """Record that the file left the folder, so that a new file of this name is read, also with an equal status."""
+        """Record that the file left the folder. A new file of this name is read even if its status is equal."""
         for known in (self._broken, self._read, self._ended):
             known.pop(name, None)
 
@@ -68,11 +67,11 @@ class ReadFiles:
         self._replaced.discard(name)
 
     def has_ended(self, name: str, identity: Identity) -> bool:
-        """Return True if this process read the content of the file to its end, and did not remove the file afterwards."""
+        """Return True if this process read the file to its end in this state, and did not remove the file afterwards."""
         return name in self._ended and identity.has_same_content(self._ended[name])
 
     def remember_content(self, name: str, sha256: str) -> None:
-        """Record the hash of the content that was read, for a file without a unique status."""
+        """Record the hash of the content that was read. For files without a unique status."""
         self._contents[name] = sha256
 
     @property
@@ -83,14 +82,14 @@ class ReadFiles:
     def mark_replaced(self, name: str) -> None:
         """Forget a file, because a different file now has its name and status.
 
-        The different file is read even if a cursor describes the same status.
+        The new file is read even if a cursor describes the same status.
         """
         self._replaced.add(name)
         for known in (self._broken, self._acknowledged, self._read, self._ended, self._contents):
             known.pop(name, None)
 
     def is_replaced(self, name: str) -> bool:
-        """Return True if a different file replaced the file, and was not read to its end yet; see `mark_replaced`."""
+        """Return True if `mark_replaced` recorded the file, and the new file was not read to its end yet."""
         return name in self._replaced
 
     def mark_broken(self, name: str, identity: Identity | None, reason: str) -> None:
@@ -100,7 +99,7 @@ class ReadFiles:
             self._missed.pop(name, None)
 
     def mark_unreadable(self, name: str, identity: Identity) -> None:
-        """Record that the content of the file can't be read, until `take_unreadable`."""
+        """Record that the format can't read the file's content. `take_unreadable` forgets this."""
         self._unreadable[name] = identity
 
     def take_unreadable(self, name: str) -> Identity | None:
@@ -108,7 +107,7 @@ class ReadFiles:
         return self._unreadable.pop(name, None)
 
     def confirm_broken(self, name: str, reason: str) -> None:
-        """Record why a file failed after it was read. The reason may come from the mapping, not from the connector."""
+        """Record why the reading of a file failed. The reason may come from the mapping, not only from the connector."""
         self.mark_broken(name, self._begun.get(name), reason)
 
     def mark_missed(self, name: str, elapsed: float, reason: str) -> None:
@@ -144,7 +143,7 @@ class ReadFiles:
         return [
             name
             for name in names
-            # Most files of a folder are unchanged. The first two comparisons save a call for each of them.
+            # Most files of a folder are unchanged. For an unchanged file, the first two comparisons save a call.
             if files[name] != acknowledged.get(name)
             and files[name] != read.get(name)
             and not self.is_known(name, files[name])
@@ -157,7 +156,7 @@ class ReadFiles:
         return self.is_done(name, identity)
 
     def is_done(self, name: str, identity: Identity) -> bool:
-        """Return True if the file is unchanged, and acknowledged or broken, so that nothing is left to do."""
+        """Return True if nothing is left to do: the file is unchanged since it was acknowledged or found broken."""
         if name in self._acknowledged and identity.has_same_content(self._acknowledged[name]):
             return True
         return name in self._broken and self.broken_reason(name, identity) is not None

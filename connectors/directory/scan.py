@@ -1,6 +1,6 @@
-"""The scan of a drop folder, which selects files with names that match a pattern and are not temporary.
+"""The scan of a drop folder. It selects the files with names that match a pattern and are not temporary names.
 
-A scan opens no file. It reads only names and status, because a folder may have 100 000 files.
+A scan opens no file. It reads only each file's name and status, because a folder may have 100 000 files.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _REPORTS = (".receipt.json", ".reason.txt")
 
 
 class ScanResult(msgspec.Struct):
-    """The files of one scan, by their path below the folder, with slashes.
+    """The files of one scan. A file's key is its path below the folder, with slashes.
 
-    ``files``: matching files with content. ``empty``: matching files without content. ``skipped``: files that can't be read,
-    with the reason. ``unmatched``: the number of regular files that no pipeline reads. ``unmatched_names``: the first names of
-    these files. ``away``: why a part of the folder does not respond; empty if every part responds.
+    ``files``: matching files with content. ``empty``: matching files without content. ``skipped``: why a file or folder is
+    not read. ``unmatched``: the number of regular files that no pipeline reads. ``unmatched_names``: the names of the first
+    unmatched files. ``away``: why a part of the folder does not respond; empty if every part responds.
     """
 
     files: dict[str, Identity] = msgspec.field(default_factory=dict)
@@ -47,7 +47,7 @@ class ScanResult(msgspec.Struct):
 
     @property
     def unmatched_sentence(self) -> str:
-        """A sentence about the files that no pattern matches; empty if there are none."""
+        """A sentence about the unmatched files; empty if there are none."""
         if not self.unmatched:
             return ""
         more = self.unmatched - len(self.unmatched_names)
@@ -56,7 +56,7 @@ class ScanResult(msgspec.Struct):
         return f"No pattern matches {files} ({names}). Set pattern, and format if needed, to have them read."
 
     def count_unmatched(self, name: str) -> None:
-        """Record a regular file that no pattern matches."""
+        """Record a regular file that no pipeline reads."""
         self.unmatched += 1
         if len(self.unmatched_names) < _NAMED and _is_text(name, self):
             self.unmatched_names.append(name)
@@ -79,7 +79,7 @@ class Scanner:
         excluded: Iterable[RootedPath],
         other_readers: Callable[[RootedPath], Collection[str]],
     ) -> None:
-        """``excluded``: folders that are not entered. ``other_readers`` returns the other pipelines that read a file."""
+        """``excluded``: folders that are not scanned. ``other_readers`` returns the other pipelines that read a file."""
         self._other_readers = other_readers
         self._folder = folder
         self._recursive = options.recursive
@@ -87,11 +87,11 @@ class Scanner:
         self._follows_links = options.after == "keep"
         self._rules = options.rules
         self._accepted: Mapping[str, Identity] = {}
-        """The files of the last scan. Their names need no further check."""
+        """The files of the last scan. Their names match, so they are not compared with the patterns again."""
         self._matches = NameFilter(options.patterns, case_sensitive=options.case_sensitive).matches
 
     def scan(self) -> ScanResult:
-        """Return all files of the folder.
+        """Scan the folder and its sub-folders. A sub-folder that can't be listed is recorded as skipped.
 
         Raises:
             SourceUnavailable: the folder does not exist or can't be listed.
@@ -139,7 +139,7 @@ class Scanner:
         return below
 
     def _is_folder_link(self, entry: os.DirEntry[str]) -> bool:
-        """Return True for a link to a folder that would be scanned if it were not a link."""
+        """Return True if the entry is a link to a folder, and a real folder of this name would be scanned."""
         if not self._recursive or not entry.is_symlink() or is_no_data_folder(entry.name):
             return False
         try:
@@ -191,7 +191,7 @@ def readable_name(name: str) -> str:
 
 
 def _is_text(name: str, found: ScanResult) -> bool:
-    """Return True if the name is UTF-8. Other names can't be sent to the service, so their files are recorded as skipped."""
+    """Return True if the name is UTF-8. Else record the file as skipped, because its name can't be sent to the service."""
     if is_utf8(name):
         return True
     found.skipped[readable_name(name)] = "its name is not UTF-8; rename it"
@@ -199,7 +199,7 @@ def _is_text(name: str, found: ScanResult) -> bool:
 
 
 class NameFilter:
-    """Selects files by globs. A glob with a slash is compared with the path below the folder, other globs with the name."""
+    """Selects files by globs. A glob with a slash must match the path below the folder, any other glob the file name."""
 
     def __init__(self, patterns: Sequence[str], *, case_sensitive: bool) -> None:
         flags = 0 if case_sensitive else re.IGNORECASE
@@ -209,7 +209,7 @@ class NameFilter:
     def matches(self, base: str, name: str) -> bool:
         """Return True if the file name ``base`` with the path ``name`` matches and is not temporary."""
         if not self._matches_pattern(base, name):
-            # A file of rejected rows matches if the file of origin matches. The two files may have different formats.
+            # A file of rejected rows matches if its original file matches. The two files may have different formats.
             origin = origin_name(base)
             if origin is None or not self._matches_pattern(origin, name.removesuffix(base) + origin):
                 return False
@@ -221,7 +221,7 @@ class NameFilter:
 
 
 def has_temporary_name(base: str) -> bool:
-    """Return True if a file of this name, without folders, never holds data of a user."""
+    """Return True if a file with the name ``base`` (without folders) never holds a user's data."""
     return holds_no_data(base) or base.lower().endswith(_REPORTS)
 
 
@@ -237,5 +237,5 @@ def _compile(patterns: Sequence[str], flags: int) -> Callable[[str], re.Match[st
 
 @lru_cache(maxsize=64)
 def _compiled(patterns: tuple[str, ...], flags: int) -> re.Pattern[str]:
-    """Return one expression for all patterns. The cache helps because most folders have the default patterns."""
+    """Return one regular expression for all patterns. It is cached, because most folders have the default patterns."""
     return re.compile("|".join(map(fnmatch.translate, patterns)), flags)

@@ -1,4 +1,4 @@
-"""The http connector: polls a REST or OData service, page by page, for all records or only for changed records."""
+"""The http connector: reads a REST or OData service page by page, either all records or only changed records."""
 
 from connectors.http.connector import HttpConnector
 from connectors.http.options import HttpOptions

@@ -1,8 +1,8 @@
-"""The end of the last reading: the time or number up to which records were read, and the known records at this boundary.
+"""The boundary of the last reading: the time or number up to which records were read, and the known records at this boundary.
 
-A service returns the records since a time, including records of this time itself, so it sends the records at the boundary
-again. Some of these records may be new. So the cursor has digests of the records that were read. A record that changed within
-the same time has another digest, and counts as new, too.
+A service returns the records since a time, including the records with exactly this time. So it sends the records at the
+boundary again, and some of these records may be new. The cursor has digests of the records that were read. A record that was
+changed again at the same time has another digest, so it counts as new.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connectors.http.spool import Block, Spool, Stored, digest_of
 from ingestd.sdk import Cursor
 
 MOST = 10_000
-"""If there are more records at the boundary, the cursor has no digests. The records are then read again without effect."""
+"""If more records are at the boundary, the cursor has no digests: each reading yields these records again, without effect."""
 
 _SLACK_SECONDS = 300
 """How far the clock of the service may be ahead of the clock of this machine."""
@@ -24,10 +24,10 @@ _DAY_SECONDS = 86_400
 
 
 class Boundary:
-    """The boundary between read and new records, which moves with each block. ``cursor``: the stored cursor; may be empty.
+    """The boundary between read and new records. It moves with each block. ``cursor``: the stored cursor; may be empty.
 
     A time after ``now`` (seconds since the epoch) does not move the boundary, because records that change until that time would
-    be lost. An earlier version could store such a time. Then everything is requested again.
+    be lost. An earlier version could store a future time in the cursor. Then everything is requested again.
     """
 
     def __init__(self, cursor: Cursor, *, overlap: float, now: float) -> None:
@@ -41,14 +41,14 @@ class Boundary:
 
     @property
     def asked(self) -> str:
-        """The time or number from which on records are requested; empty: all records."""
+        """The time or number from which records are requested; empty if all records are requested."""
         return back(self._last, self._overlap) if self._last else ""
 
     def divide(self, spool: Spool) -> list[Stored]:
         """Return the records that were not read before, sorted by change time or number.
 
-        Move the boundary to the newest record that was read before, if no earlier record is new. When that record was read, its
-        time may have been in the future.
+        Also move the boundary to the newest known record that no new record precedes. The boundary may be before this record:
+        a record with a future time does not move the boundary when it is read.
         """
         fresh: list[Stored] = []
         for stored in spool.stored:
@@ -68,7 +68,7 @@ class Boundary:
         return [one for one in faulty if one.digest not in self._seen]
 
     def pass_over(self, block: Block) -> dict[str, object]:
-        """Move the boundary to the end of a block of records of `divide`. Return the members of the cursor after it."""
+        """Move the boundary to the end of a block of new records (`divide`). Return the cursor's members after the block."""
         self._move_to([stored for stored, _ in block])
         lowest = read_change(self.asked).rank if self._last else None
         self._again += [(stored, "") for stored, _ in block]
@@ -79,14 +79,14 @@ class Boundary:
         return {"since": self._last, "seen": seen if len(seen) <= MOST else []}
 
     def _move_to(self, records: Sequence[Stored]) -> None:
-        """Move the boundary forward to the last of the sorted ``records`` that is not in the future, if there is one."""
+        """Move the boundary forward to the last of the sorted ``records`` that does not have a time in the future."""
         changes = (stored.change for stored in reversed(records))
         newest = next((change for change in changes if change is not None and self._can_end(change.rank)), None)
         if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):
             self._last = newest.text
 
     def _usable(self, last: str) -> str:
-        """Return the last time or number of a cursor; empty if it is not usable."""
+        """Return the boundary ``last`` of a cursor; empty if it has no rank, or is in the future."""
         try:
             return last if self._can_end(read_change(last).rank) else ""
         except NoRank:
@@ -97,7 +97,7 @@ class Boundary:
 
 
 def future_changes(spool: Spool, now: float) -> list[ChangeMark]:
-    """Return the change times that are more than a day after ``now``. A time without a zone may be a local time."""
+    """Return the change times more than a day after ``now``. A day is tolerated, because a time may be in local time."""
     least = Decimal(now) + _DAY_SECONDS
     changes = (stored.change for stored in spool.stored)
     return [change for change in changes if change is not None and change.rank[1] == "time" and change.rank[0] > least]

@@ -25,7 +25,7 @@ class Faulty(msgspec.Struct, frozen=True):
 
 
 class Collected(msgspec.Struct, kw_only=True):
-    """The result of a reading. ``totals``: the different total counts of records that the pages stated."""
+    """The result of a reading. ``totals``: the different values that the pages stated as the total number of records."""
 
     pages: int = 0
     bytes: int = 0
@@ -35,13 +35,13 @@ class Collected(msgspec.Struct, kw_only=True):
     faulty: list[Faulty] = msgspec.field(default_factory=list)
 
     def is_complete(self, keys: Iterable[str]) -> bool:
-        """Return whether all records were read, although records may move between pages. ``keys``: the found keys."""
+        """Return whether all records were surely read, even if records moved between pages. ``keys``: their keys."""
         if self.pages == 1:
             return self.totals <= {self.records}
         return self.totals == {self.records} == {self._distinct(keys)}
 
     def fits_total(self, keys: Iterable[str]) -> bool:
-        """Return whether no page states a total that differs from the number of records, or from the number of their keys."""
+        """Return whether no page states a total that differs from both the number of records and the number of keys."""
         return len(self.totals) <= 1 and self.totals <= {self.records, self._distinct(keys)}
 
     def _distinct(self, keys: Iterable[str]) -> int:
@@ -57,10 +57,9 @@ async def collect(
     first: PageResponse | None = None,
     most_pages: int | None = None,
 ) -> Collected:
-    """Read the pages into ``spool``.
+    """Read the pages into ``spool``. ``extra``: query parameters of this reading.
 
-    ``extra``: query parameters of this reading. ``first``: the first page, if it was received already. ``most_pages``: the
-    maximum number of pages to read.
+    ``first``: the first page, if it was received already. ``most_pages``: the maximum number of pages to read.
 
     Raises:
         SourceUnavailable: a page is not available now.
@@ -71,7 +70,7 @@ async def collect(
     target: str | None = paging.first(extra)
     visited: set[str] = set()
     while target is not None and (most_pages is None or found.pages < most_pages):
-        if target in visited:  # pages would be requested forever
+        if target in visited:  # otherwise pages would be requested forever
             raise SourceBroken(f"{shown} leads from a page to a page that was read already. Check page.")
         visited.add(target)
         if found.pages == options.max_pages:

@@ -1,4 +1,4 @@
-"""The http connector: reads all records, or the records since the last reading, on a schedule."""
+"""The http connector: on a schedule, it reads all records, or the records that changed since the last reading."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ T = TypeVar("T")
 
 _SAMPLE = 100
 _MOST_VALIDATORS = 100
-"""If a reading has more pages, the cursor holds no validators, so that the cursor stays small."""
+"""If a reading has more pages, the cursor has no validators. This keeps the cursor small."""
 _MOVED = "The records of {url} moved between its pages during the reading, so no entry was removed. The next reading tries again."
 _FEWER = "{url} states {totals} as the number of all records, but sent {records}{effect}. Check page, params and total."
 
 
 class HttpConnector(Connector):
-    """A resource of an HTTP service. The only partition has the path of the resource's URL as name."""
+    """A resource of an HTTP service. The name of the only partition is the path of the resource's URL."""
 
     Options: ClassVar[type[HttpOptions]] = HttpOptions
     options: HttpOptions
@@ -70,7 +70,7 @@ class HttpConnector(Connector):
         return [Partition(name=self._name(), snapshot=self.options.mode == "snapshot", deletes=self.options.deletes)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
-        """Yield the records after the last page has arrived, so that a lost connection causes no partial reading."""
+        """Read all pages, then yield the records. So a lost connection causes no partial reading."""
         known = cursor if cursor is not None and not self._forgotten and self._describes(cursor) else {}
         with closing(Spool()) as spool:
             yield from self._snapshot(spool, known) if self.options.since is None else self._incremental(spool, known)
@@ -109,11 +109,11 @@ class HttpConnector(Connector):
         return self._refused or f"{display(self.options.url)} is read on its schedule (mode: {self.options.mode})."
 
     def notices(self) -> Iterable[str]:
-        """Return sentences about records that the last reading may lack, about wrong times, and about equal keys."""
+        """Return sentences about records that the last reading may have missed, about wrong times, and about equal keys."""
         return self._notices
 
     def reset(self) -> None:
-        """Read everything at the next reading, also with refused credentials. An operator requested this."""
+        """Read everything at the next reading, and try refused credentials again. An operator requested this."""
         self._forgotten = True
         self.resume()
 
@@ -122,7 +122,7 @@ class HttpConnector(Connector):
         self._refused = ""
 
     def interrupt(self) -> None:
-        """Cancel a running request."""
+        """Cancel a running request, and all later requests of this source."""
         self._interrupted = True
         task = self._task
         if task is not None:
@@ -151,7 +151,7 @@ class HttpConnector(Connector):
             yield dataclasses.replace(batch, partial=not is_whole, cursor=end if batch.last else batch.cursor)
 
     def _contradictions(self, found: Collected, keys: Sequence[str], *, effect: str = "") -> Iterator[str]:
-        """Yield a sentence if a total contradicts the records. ``effect``: the end of the sentence."""
+        """Yield a sentence if the total that the service states contradicts the records. ``effect``: its last words."""
         if not found.fits_total(keys):
             totals = " and ".join(map(str, sorted(found.totals)))
             records = counted(found.records, "record")
@@ -167,7 +167,7 @@ class HttpConnector(Connector):
             )
 
     async def _ask(self, pages: Sequence[Validator]) -> tuple[bool, PageResponse | None]:
-        """Return whether all pages are unchanged since the last reading, and the first page if it has changed."""
+        """Return whether all pages are unchanged since the last reading; if the first page has changed, also this page."""
         for number, page in enumerate(pages):
             response = await self._exchange.get(page["target"], conditions(page))
             if response.status != 304:
@@ -175,7 +175,7 @@ class HttpConnector(Connector):
         return True, None
 
     def _finds_again(self, chosen: Sequence[Stored]) -> bool:
-        """Read all pages again. Return whether they have the same keys as ``chosen``, and no total that contradicts them."""
+        """Read all pages again. Return whether they have the keys of ``chosen``, and no total contradicts these keys."""
         with closing(Spool()) as second:
             found = self._collect(second, {})
             keys = {one.key for one in second.stored}
@@ -222,7 +222,8 @@ class HttpConnector(Connector):
     ) -> Iterator[Batch]:
         """Yield the chosen records and the rejections in at least one batch.
 
-        ``cursor``: the cursor before the first block. ``cursor_after`` returns the cursor after a block; it is called in order.
+        ``cursor``: the cursor before the first block. ``cursor_after`` returns the cursor after a block. It is called for each
+        block, in order.
         """
         facts = {"http.url": display(self.options.url)}
         rejects = tuple(one.reject for one in faulty)
@@ -233,8 +234,7 @@ class HttpConnector(Connector):
             texts = [text for _, text in block]
             chunks = list(read_texts(texts, numbers, RECORD_BYTES, CELLS, unit="Item"))
             for number, chunk in enumerate(chunks, start=1):
-                # A block has several chunks only if its records have no common names. Only the last chunk gets the cursor of
-                # the block.
+                # A block has several chunks if its records share few names. Only the last chunk gets the block's cursor.
                 reached = cursor if number == len(chunks) else before
                 yield dataclasses.replace(
                     self._placed(chunk, block).to_batch(reached, facts), rejects=(*chunk.rejects, *rejects)
@@ -254,7 +254,7 @@ class HttpConnector(Connector):
         return self._run(lambda: collect(self.options, self._exchange, spool, extra, **more))
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run requests in a new event loop, and close the connections, so that nothing is open between readings."""
+        """Run requests in a new event loop. Close the connections afterwards: none is open between readings."""
         if self._refused:
             raise AccessRefused(self._refused)
 
@@ -286,7 +286,7 @@ class HttpConnector(Connector):
 
     @cached_property
     def _origin(self) -> dict[str, str]:
-        """The members of a cursor that describe the options that the cursor depends on."""
+        """The members of the cursor that identify the options for which the cursor is valid."""
         of = digest_of(json.dumps(self.options.identity(), sort_keys=True).encode())
         sent = self.options.request_settings()
         return {"of": of, **({"request": _checksum(sent, salt=of)} if sent else {})}
@@ -299,15 +299,15 @@ class HttpConnector(Connector):
 def _checksum(settings: Mapping[str, Any], *, salt: str) -> str:
     """Return a checksum of settings with secrets, for a cursor.
 
-    It has only 16 bits, and each attempt is expensive. So a person who reads the state file can't find or confirm a secret. A
-    change of the settings stays undetected in one of 65,536 cases.
+    It has only 16 bits, and each attempt to guess is expensive. So a person who reads the state file can't find or confirm a
+    secret. One of 65,536 changes of the settings stays undetected.
     """
     text = json.dumps(settings, sort_keys=True).encode()
     return hashlib.scrypt(text, salt=salt.encode(), n=2**14, r=8, p=1, dklen=2).hex()
 
 
 def _storable(validators: Sequence[Validator | None]) -> list[Validator]:
-    """Return the validators for a cursor; none if a page has no validator, or if there are too many pages."""
+    """Return the validators to store in a cursor; an empty list if a page has no validator, or if there are too many."""
     known = [validator for validator in validators if validator is not None]
     return known if len(known) == len(validators) <= _MOST_VALIDATORS else []
 

@@ -1,4 +1,4 @@
-"""Requests to one service with its credentials, and responses that are bounded in time and size."""
+"""Requests to one service with the configured credentials. Time and size of each response are limited."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.sdk.tls import describe, find_tls_error, tls_fault
 
 Validator: TypeAlias = Mapping[str, str]
-"""``target``: the URL of a page without secrets. ``etag`` or ``modified``: the page's ETag or Last-Modified header."""
+"""A validator of a page: ``target`` (its URL without secrets), and ``etag`` or ``modified`` (its header Last-Modified)."""
 
 PAGE_BYTES = 64 * 2**20
-"""The maximum size of a page in bytes, unpacked."""
+"""The maximum size of an uncompressed page, in bytes."""
 
 _APART_SECONDS = 60
-"""The minimum age of a Last-Modified time. A younger page may change again within the same second (RFC 9110, 8.8.2.2)."""
+"""The minimum age of a usable Last-Modified time. A younger page may change in the same second (RFC 9110, 8.8.2.2)."""
 _REDIRECTS = 5
 _WAITS = 3
 _LONGEST_WAIT_SECONDS = 60.0
@@ -43,7 +43,7 @@ class AccessRefused(SourceBroken):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageResponse:
-    """A response with a page, or with ``status`` 304 and no page. ``url``: without secrets. ``headers``: by lower-case name."""
+    """A response. With ``status`` 304 it has no page. ``url``: has no secrets. ``headers``: by lower-case name."""
 
     url: str
     status: int
@@ -57,7 +57,7 @@ class _IssuedToken(msgspec.Struct):
 
 
 class PageExchange:
-    """Requests pages of the service, in one event loop until `close`."""
+    """Requests pages of the service. Until `close`, all requests must be in one event loop."""
 
     def __init__(self, options: HttpOptions) -> None:
         self._options = options
@@ -67,12 +67,12 @@ class PageExchange:
         self._client: httpx.AsyncClient | None = None
 
     async def get(self, url: str, conditions: Mapping[str, str]) -> PageResponse:
-        """Request ``url`` and the configured parameters that it lacks. ``conditions``: headers such as If-None-Match.
+        """Request ``url``, and add the configured parameters that it lacks. ``conditions``: headers such as If-None-Match.
 
-        If the service requests a wait (Retry-After), wait up to three times, each time at most one minute.
+        If the service requests a wait (Retry-After) of at most one minute, wait and repeat the request, up to three times.
 
         Raises:
-            SourceUnavailable: the service does not respond now, or its response has no data.
+            SourceUnavailable: the service does not respond now, or responds without a page of data.
             AccessRefused: the service refuses the credentials.
             SourceBroken: the address is wrong, or belongs to another service.
         """
@@ -113,14 +113,14 @@ class PageExchange:
         headers = {name: value.get_secret_value() for name, value in options.headers.items()}
         headers |= {"accept": "application/json", "accept-encoding": "gzip", **conditions}
         headers |= await self._credentials()
-        # A link to the next page may have its own value of a configured parameter, such as a page number. This value is kept.
+        # If the link to the next page has a value for a configured parameter, such as a page number, this value is kept.
         configured = httpx.QueryParams({name: value.get_secret_value() for name, value in options.params.items()})
         params = configured.merge(httpx.URL(url).params)
         request = self._opened().build_request("GET", httpx.URL(url).copy_with(params=params), headers=headers)
         return await self._send(request, display(url), PAGE_BYTES)
 
     async def _credentials(self) -> dict[str, str]:
-        """Return the headers that carry the credentials."""
+        """Return the headers with the credentials. Fetch an OAuth 2 token if none is known."""
         match self._options.auth:
             case BasicAuth(user=user, password=password):
                 return {"authorization": _basic(user, password.get_secret_value())}
@@ -136,7 +136,7 @@ class PageExchange:
     async def _fetch_token(self, auth: OAuthClientAuth) -> str:
         form = {"grant_type": "client_credentials"} | ({"scope": auth.scope} if auth.scope else {})
         headers = {
-            # RFC 6749, section 2.3.1, requires form encoding, because a plain colon or % would be misread.
+            # RFC 6749, section 2.3.1, requires form encoding: a server would misread a colon or % that is not encoded.
             "authorization": _basic(quote_plus(auth.client_id), quote_plus(auth.client_secret.get_secret_value())),
             "accept": "application/json",
         }
@@ -205,14 +205,14 @@ def validator_of(target: str, response: PageResponse) -> Validator | None:
 
 
 def conditions(validator: Validator) -> dict[str, str]:
-    """Return the headers that request the page only if it changed."""
+    """Return request headers with which the service sends the page only if it has changed."""
     if "etag" in validator:
         return {"if-none-match": validator["etag"]}
     return {"if-modified-since": validator["modified"]}
 
 
 def display(url: str) -> str:
-    """Return a URL for messages, without the query, which may hold secrets."""
+    """Return a URL for messages: without its query, which may have secrets."""
     return url.split("?", 1)[0]
 
 
@@ -231,7 +231,7 @@ def _basic(user: str, password: str) -> str:
 
 
 async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
-    """Return the unpacked body without a byte order mark. The size is checked for each piece, to bound the memory."""
+    """Return the uncompressed body without a byte order mark. Each piece is checked, so that memory stays limited."""
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in {"identity", "gzip", "x-gzip"}:
         raise SourceBroken(f"{shown} sends its pages as {coding!r} although only gzip was offered.")
@@ -276,7 +276,7 @@ def _checked(response: PageResponse) -> PageResponse:
 
 
 def _retry_after(response: PageResponse) -> float | None:
-    """Return the wait in seconds that a service requests by Retry-After; None if it requests no wait."""
+    """Return the seconds that the service asks the client to wait (Retry-After); None if it does not ask."""
     if response.status not in {429, 503}:
         return None
     text = response.headers.get("retry-after", "").strip()

@@ -208,7 +208,7 @@ class HttpOptions(ConnectorOptions):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The fields of the option ``key``; empty if there is none."""
+        """The fields of the option ``key``; empty without this option."""
         return as_tuple(self.key)
 
     @property
@@ -217,16 +217,16 @@ class HttpOptions(ConnectorOptions):
         return self.page if isinstance(self.page, PagingOptions) else PagingOptions(type=self.page)
 
     def identity(self) -> dict[str, Any]:
-        """Return the options without secrets that a cursor depends on. Limits are not among them."""
+        """Return the options without secrets for which a cursor is valid. Limits are left out."""
         return self.model_dump(
             mode="json",
             include={"url", "records", "page", "mode", "since", "key", "deletes", "total"},
         )
 
     def request_settings(self) -> dict[str, Any]:
-        """Return what each request sends and a cursor depends on; empty if nothing is configured. It contains secrets.
+        """Return the settings of each request for which a cursor is valid; empty if none is configured.
 
-        Passwords and tokens of ``auth`` are not included, because they are rotated.
+        The result contains secrets. Passwords and tokens of ``auth`` are left out, because they are renewed regularly.
         """
         sent = {"params": self.params, "headers": self.headers}
         settings: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Pages of JSON: the exact text of each record, and the URL of the next page for each kind of paging."""
+"""JSON pages: the exact text of each record, and the URL of the next page for each type of paging."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ODATA_RECORDS = ("value", "d.results", "d")
 
 
 class PageDocument:
-    """The body of a page. ``records``: the path of the array of records; empty: the whole document, or the array of OData."""
+    """The body of a page. ``records``: the path of the array of records; empty: the whole document, or OData's array."""
 
     def __init__(self, response: PageResponse, records: str, *, odata: bool = False) -> None:
         self._response = response
@@ -47,7 +47,7 @@ class PageDocument:
 
         Raises:
             SourceUnavailable: the body is empty.
-            SourceBroken: the body is no JSON, is truncated, or has no array at this path.
+            SourceBroken: the body is not JSON, is truncated, or has no array at the path of the records.
         """
         first = self._response.body.lstrip()[:1]
         if not first:
@@ -60,7 +60,7 @@ class PageDocument:
         yield from Items(text, self._response.url, self._path.split(".") if self._path else ())
 
     def text(self, path: str) -> str | None:
-        """Return a text, or the exact text of a number; None if the member is missing or has another type."""
+        """Return a member that is a text or a number, as its exact text; None if it is missing or of another type."""
         raw = self._raw(path)
         if raw is None:
             return None
@@ -78,7 +78,7 @@ class PageDocument:
         return int(text) if text is not None and text.isdecimal() and len(text) < 16 else None
 
     def _raw(self, path: str) -> msgspec.Raw | None:
-        """Return the JSON text of a member. Names that contain dots, as in OData, are found, too."""
+        """Return the JSON text of the member at ``path``. Names with dots, such as ``@odata.count``, are found, too."""
         return _member(msgspec.Raw(self._response.body), path.split("."))
 
     def _is_array(self, path: str) -> bool:
@@ -151,7 +151,7 @@ class Paging:
         return None
 
     def _without_configured(self, url: str) -> str:
-        """Remove the configured values, which are secrets, from a URL that may be stored. Values of the service are kept."""
+        """Remove configured parameters (secrets) from a URL that may be stored. Keep values that the service has set."""
         given = httpx.URL(url).params
         return _without(
             url,

@@ -1,4 +1,4 @@
-"""The change field of records: a time or number, compared exactly, and sent in requests in the service's own form."""
+"""The field that orders the changes of records. Its time or number is compared exactly, and requested in the same form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from ingestd.sdk import parse_time
 
 Rank: TypeAlias = tuple[Decimal, str]
-"""A comparable value: seconds since the epoch or the number, and the kind (``time`` or ``number``)."""
+"""A comparable value: the seconds since the epoch, or the number; and its kind, ``time`` or ``number``."""
 
 _NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?")
 _FRACTION = re.compile(r"[.,](\d+)")
@@ -21,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NoRank(ValueError):
-    """The text is neither a time nor a number. The message is the end of a sentence."""
+    """The text is neither a time nor a number. The message is the end of a sentence about the record."""
 
 
 class ChangeMark(msgspec.Struct, frozen=True):
@@ -32,9 +32,9 @@ class ChangeMark(msgspec.Struct, frozen=True):
 
 
 def read_change(text: str | None) -> ChangeMark:
-    """Return the value of a field: an ISO 8601 time or date (without a zone: UTC), or a decimal number.
+    """Return the change mark of a text: an ISO 8601 time or date (without a zone: UTC), or a decimal number.
 
-    Fractions of a second keep all their digits, also those after the sixth.
+    A fraction of a second keeps all its digits, even more than six.
 
     Raises:
         NoRank: the value is neither a time nor a number.
@@ -55,7 +55,7 @@ def read_change(text: str | None) -> ChangeMark:
 
 
 def back(text: str, overlap: float) -> str:
-    """Return ``text`` minus ``overlap`` (seconds, or units of the number), in the same form. A date goes back whole days."""
+    """Return ``text`` minus ``overlap`` (seconds, or a number), in the form of ``text``. From a date, subtract whole days."""
     if not overlap:
         return text
     change = read_change(text)

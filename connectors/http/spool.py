@@ -1,4 +1,4 @@
-"""The records of one reading, in a temporary file until the last page has arrived."""
+"""The spool: a temporary file with the records of one reading, until the last page has arrived."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ingestd.sdk.formats.record_chunk import BLOCK_BYTES
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in the file.
+    """A record in the file. ``number``: its number in the reading, from 1. ``page``: the number of its page.
 
-    ``page``: the number of its page. ``key``: such as ``id=7``, or empty. ``change``: the change mark; None without ``since``.
+    ``key``: such as ``id=7``; empty without the option ``key``. ``change``: the change mark; None without ``since``.
     """
 
     offset: int
@@ -28,11 +28,11 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Block: TypeAlias = list[tuple[Stored, bytes]]
-"""Records with their texts."""
+"""Records, each with its JSON text."""
 
 
 class Spool:
-    """Records as JSON text. Offsets and keys are in memory, about 200 bytes for each record."""
+    """A file of records as JSON text. Offsets and keys are in memory: about 200 bytes for each record."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -44,7 +44,7 @@ class Spool:
         self._file.close()
 
     def add(self, text: bytes, *, number: int, page: int, key: str, change: ChangeMark | None = None) -> None:
-        """Store a record. ``number``: the number of the record in the reading, from 1 on. ``page``: the number of its page."""
+        """Store a record; see `Stored`."""
         self._file.write(text)
         stored = Stored(offset=self._size, size=len(text), number=number, page=page, key=key, change=change)
         self.stored.append(stored)
@@ -56,7 +56,7 @@ class Spool:
         return self._file.read(stored.size)
 
     def blocks(self, chosen: Sequence[Stored]) -> Iterator[Block]:
-        """Yield the chosen records with their texts, in order, in non-empty blocks of some MiB."""
+        """Yield the chosen records with their texts, in order. No block is empty; a full block has at least BLOCK_BYTES."""
         block: Block = []
         size = 0
         for stored in chosen:
@@ -71,8 +71,8 @@ class Spool:
     def latest(self) -> list[Stored]:
         """Return the last record of each key, and all records without a key, in the order of the reading.
 
-        A record can move to another page during the reading, but not within a page. So different records of one page are all
-        returned, although they have the same key.
+        A record can move to another page during the reading, but it is on one page only once. So if the last page with a key
+        has different records with this key, all these records are returned.
         """
         last = {stored.key: stored for stored in self.stored if stored.key}
         return [stored for stored in self.stored if not stored.key or self._is_needed(stored, last[stored.key])]

@@ -1,4 +1,4 @@
-"""The log connector: reads files that only grow while they are written, and follows every kind of rotation."""
+"""The log connector: reads files to which programs append lines, and follows the files through rotation."""
 
 from connectors.log.connector import LogConnector
 from connectors.log.options import LogOptions

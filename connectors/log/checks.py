@@ -1,4 +1,4 @@
-"""The checks of a folder of logs, for `ingestd check`."""
+"""Checks of a folder of logs, for `ingestd check`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED = 5
 def run_checks(
     folder: LogFolder, names: LogNames, options: LogOptions, format_for: Callable[[str], object]
 ) -> Iterator[Step]:
-    """Yield the results of the checks in order. If the folder can't be listed, this is the only result."""
+    """Yield the results of the checks in order. If the folder can't be listed, only this failure is yielded."""
     try:
         files = folder.files()
     except SourceUnavailable as error:

@@ -1,4 +1,4 @@
-"""The log connector: continues each log at the cursor, also if files were renamed since the last reading."""
+"""The log connector: continues each log at the cursor, even if files were renamed since the last reading."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ingestd.sdk import (
 
 
 class LogConnector(Connector):
-    """Files that grow. A partition is a log with its rotated files, and has the name of the log's file."""
+    """Files that grow. Each log with its rotated files is a partition, named like the log's file."""
 
     Options: ClassVar[type[LogOptions]] = LogOptions
     options: LogOptions
@@ -58,18 +58,18 @@ class LogConnector(Connector):
 
     @classmethod
     def claims(cls, options: LogOptions, base: Path) -> Sequence[FileClaim]:
-        """Return the claim on the logs and their rotated files, which are never removed."""
+        """Return the claim on the logs and their rotated files. The source removes none of these files."""
         rotated = [glob.replace(NAME, log) for glob in options.rotations for log in options.patterns]
         patterns = (*options.patterns, *rotated, *(f"{glob}.*" for glob in rotated))
         return [FileClaim(folder=os.path.realpath(base / options.path), patterns=tuple(dict.fromkeys(patterns)))]
 
     @property
     def record_settings(self) -> Mapping[str, Any]:
-        """The format."""
+        """The settings that decide how a log is read: its format."""
         return format_settings(self.options.format)
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the logs that have at least one file. It may be a rotated file."""
+        """Return the partitions of the logs that have at least one file. This may be a rotated file."""
         self._watch.rearm()
         logs = self._names.logs(self._folder.files())
         for removed in self._followed.keys() - set(logs):
@@ -79,17 +79,17 @@ class LogConnector(Connector):
         return [Partition(name=log, snapshot=False) for log in logs]
 
     def holds(self, name: str) -> bool:
-        """Return True if a file of the log exists, also if only a rotated file exists."""
+        """Return True if a file of the log exists. A rotated file is sufficient."""
         return name in self._names.logs(self._folder.files())
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the complete records after ``cursor``, first of the rotated files, then of the current file."""
+        """Yield the complete records after ``cursor``: first of the rotated files, then of the current file."""
         log = partition.name
         self._pending.reset(log)
         yield from mark_last(self._batches(log, cursor))
 
     def _batches(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the rows that can be read now. If a file is renamed or cut during the reading, end, and retry soon."""
+        """Yield the rows that can be read now. End if a file is renamed or truncated; the log is then read again soon."""
         try:
             yield from self._read(log, cursor)
         except FilesChanging:
@@ -116,7 +116,7 @@ class LogConnector(Connector):
     def _read_files(
         self, log: str, matched: LogFiles, log_cursor: LogCursor, followed: FollowedFiles
     ) -> Iterator[tuple[Batch | None, LogCursor]]:
-        """Yield each batch with the cursor after the batch; at last yield None with the final cursor."""
+        """Yield each batch with the cursor after the batch. At the end, yield None with the final cursor."""
         identities = self._folder.files()
         row = log_cursor.rows
         parts = [file.part for file in matched.files]
@@ -149,7 +149,7 @@ class LogConnector(Connector):
                     f" {self.options.idle_seconds:g} seconds without that file (idle_seconds)."
                 )
                 if not self._pending.is_overdue(log, file.part, identity, sentence=sentence):
-                    break  # the later files are read after this file
+                    break  # the later files are read only after this file
                 followed.damaged.add(identity)
                 self.context.log(
                     f"{file.name} in {self._folder.path} can't be unpacked to its end ({error}), so its rows that were not read"
@@ -173,29 +173,29 @@ class LogConnector(Connector):
         )
 
     def reset(self) -> None:
-        """Forget which content of the files was read."""
+        """Forget which content of the files was read, so that the files are compared with the cursor again."""
         self._followed.clear()
         self._cursors.clear()
 
     def waiting(self) -> float | None:
-        """Return the seconds until the next wait of a log ends, such as the wait for a line end; None if no log waits."""
+        """Return the seconds until the next wait of a log ends (for a line end, for example); None if no log waits."""
         return self._pending.next_seconds()
 
     @property
     def rescan_seconds(self) -> float:
-        """The interval of readings, after which a change without an event is detected."""
+        """The interval of readings. A change without an event is detected after this time at the latest."""
         return self._watch.interval(self.options.poll_seconds, self.options.rescan_seconds)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call ``wake`` at every event in the folder, and when the folder appears or reappears."""
+        """Call ``wake`` at every event in the folder, and when the folder appears."""
         return self._watch.listen(wake)
 
     def verify(self) -> Iterable[Step]:
-        """Check that the folder can be read, and report its logs and its rotated files."""
+        """Check that the folder can be read, and report its logs and rotated files."""
         return run_checks(self._folder, self._names, self.options, self._format_for)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
-        """Return why the present content of a log is not read or not read completely; None if nothing waits."""
+        """Return why the present content of a log is not read, or not completely; None if no content waits."""
         try:
             files: Mapping[str, Identity] = self._folder.files()
         except SourceUnavailable as error:
@@ -215,7 +215,7 @@ class LogConnector(Connector):
         return self._pending.sentence(name) or (unread if cursor is None or is_empty else None)
 
     def notices(self) -> Iterable[str]:
-        """Return why links with the name of a log are not read."""
+        """Return a sentence for each link that has the name of a log and is not read."""
         return self._folder.unread.values()
 
     def locate(self, path: Path) -> str | None:
@@ -229,12 +229,12 @@ class LogConnector(Connector):
         return None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:  # noqa: ARG002 - a log stays in its folder
-        """Return the end of a sentence about the location of the log."""
+        """Return the end of a sentence that states the location of the log."""
         return f"it stays in {self._folder.path} and is read on as it grows"
 
 
 def _started(parts: Iterable[CursorPart]) -> tuple[CursorPart, ...]:
-    """Return the parts with at least one byte that was read."""
+    """Return the parts in which at least one byte was read."""
     return tuple(part for part in parts if part.offset or part.half)
 
 

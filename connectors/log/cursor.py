@@ -10,11 +10,11 @@ from ingestd.sdk import Cursor
 
 _MARKS = 16
 _LOST = 16
-"""The number of lost files that are remembered, because a lost file may reappear under another name or packed."""
+"""The maximum number of lost files in a cursor. A lost file may appear again under another name, or packed."""
 
 
 class LogColumns(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The columns of a log and their units, from the last header."""
+    """The columns of a log and their units, according to the last header that was read."""
 
     names: tuple[str, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
@@ -24,11 +24,11 @@ NO_COLUMNS = LogColumns()
 
 
 class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The top of a file: its encoding, its dialect, and the length of everything before the first record.
+    """The top of a file: its encoding, its dialect, and everything before the first record.
 
-    ``end`` and ``rows``: this length in bytes and in rows. ``columns``: the columns of the rows that follow, if the header of
-    the file does not name them: the file has no header, for example because it was truncated, or a later row named its columns
-    in another order. ``guessed``: the encoding is a guess.
+    ``end`` and ``rows``: the length of the top in bytes and in rows. ``columns``: the columns of the rows that follow, if they
+    are not in the file's header. Either the file has no header (because it was truncated, for example), or a later row named
+    the columns in another order. ``guessed``: the encoding is a guess.
     """
 
     encoding: str
@@ -41,10 +41,10 @@ class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One file of a log. The field names are part of stored cursors.
+    """One file of a log. Stored cursors contain the field names, so the names must not change.
 
     ``size``, ``mtime_ns`` and ``ctime_ns``: the file's status at the last reading.
-    ``offset`` and ``sha256``: the number of bytes that were read, and their hash. ``marks``: earlier pairs of both.
+    ``offset`` and ``sha256``: the number of bytes that were read, and their hash. ``marks``: earlier pairs of offset and hash.
     ``half``: the number of bytes after ``offset`` that were read as a line without a line end. This line is the row after
     ``half_row``.
     ``skips``: the bytes up to the next line end belong to a line that was rejected for its size. ``skips_lines``: the lines up
@@ -78,7 +78,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     @property
     def has_rows(self) -> bool:
-        """True if a record was read. A header alone does not identify a file, because other files may have the same header."""
+        """True if a record was read. The header alone does not identify a file, because many files have the same header."""
         return self.top is not None and self.offset > self.top.end
 
     @property
@@ -87,16 +87,16 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         return self.rotated and (self.done if self.packed else self.offset + self.half == self.size)
 
     def is_unchanged(self, identity: Identity) -> bool:
-        """Return True if the status of the file shows no unread content."""
+        """Return True if the file's status shows that all content was read."""
         if (self.size, self.mtime_ns) != (identity.size, identity.mtime_ns):
             return False
-        # A packed file is not written again. Only a rename changes its ctime, so the ctime is not compared.
+        # A packed file is not written again. Its ctime is not compared, because a rename changes the ctime.
         if self.packed:
             return self.done
         return self.ctime_ns == identity.ctime_ns and self.offset + self.half == identity.size
 
     def move_to(self, identity: Identity, *, packed: bool, offset: int, sha256: str) -> CursorPart:
-        """Return the part for another file with the same content. ``offset`` is smaller if the other file holds less."""
+        """Return the part for a different file with the same content. ``offset``: how many of its bytes were read already."""
         is_whole = offset == self.offset
         return replace(
             self,
@@ -118,7 +118,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         )
 
     def with_mark(self) -> CursorPart:
-        """Return the part with its present offset and hash as a new mark. Of too many marks, some old marks are dropped."""
+        """Return the part with its present offset and hash as a new mark. If there are too many, drop some old marks."""
         marks = [*self.marks, (self.offset, self.sha256)] if self.has_rows else list(self.marks)
         if len(marks) > _MARKS:
             del marks[: _MARKS // 2 : 2]
@@ -151,7 +151,7 @@ class LogCursor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def read_log_cursor(cursor: Cursor | None) -> LogCursor:
-    """Return the content of a cursor; the start of the log if there is no cursor, or if it is not of this connector."""
+    """Return the content of a cursor; the start of the log if there is no cursor, or if this connector can't read it."""
     try:
         return msgspec.convert(dict(cursor or {}), LogCursor)
     except msgspec.ValidationError:

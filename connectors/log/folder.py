@@ -1,4 +1,4 @@
-"""The folder of logs: lists the files, follows links, and opens files."""
+"""The folder of logs: lists files, follows links, and opens files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 class LogFolder:
     """The folder of one source.
 
-    If a link with the name of a log leads to a file of the folder that belongs to no other log, it is the log's file. The file
-    is then listed under the name of the link. ``unread``: by name, why other links with the name of a log are not read.
-    ``repeated``: by name, sentences about links to a file that is read under another name. Both describe the last listing.
+    A link with the name of a log may lead to a file in the folder that belongs to no other log. Then this file is the log's
+    file, and is listed under the name of the link. ``unread``: why other links with the name of a log are not read.
+    ``repeated``: sentences about links to a file that is read under another name. Both are by link, for the last listing.
     """
 
     def __init__(self, path: Path, names: LogNames) -> None:
@@ -32,7 +32,7 @@ class LogFolder:
         self.repeated: Mapping[str, str] = {}
 
     def files(self) -> Mapping[str, Identity]:
-        """Return the regular files by name.
+        """List the regular files of the folder, and return their identities by name.
 
         Raises:
             SourceUnavailable: the folder does not exist or can't be listed.
@@ -57,7 +57,7 @@ class LogFolder:
         return found
 
     def _follow_links(self, found: dict[str, Identity], links: Mapping[str, str]) -> None:
-        """List each target under the name of its link. ``links``: the path to which each link leads, by name."""
+        """List each target under the name of its link. ``links``: for each link, the path to which it leads."""
         targets: dict[str, str] = {}
         unread: dict[str, str] = {}
         repeated: dict[str, str] = {}
@@ -94,7 +94,7 @@ class LogFolder:
         return True
 
     def open(self, name: str, identity: Identity) -> io.FileIO | None:
-        """Open a file; return None if the name no longer belongs to the file of ``identity``.
+        """Open a file. Return None if the name no longer belongs to the file with ``identity``.
 
         Raises:
             SourceBroken: ingestd has no permission to read the file.

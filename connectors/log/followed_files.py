@@ -1,6 +1,6 @@
-"""The files that this process follows, so that only the end of a file is read after an append.
+"""The files that this process follows. With this state, only the new end of a file is read after an append.
 
-The prefix is the part of a file that was read. A running hash of the prefix proves that the file is still the same file.
+The prefix is the beginning of a file that was read. The hash of the prefix proves that the file is still the same file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Prefix:
         return self._digest.hexdigest()
 
     def matches(self, file: io.FileIO) -> bool:
-        """Return True if the file still has the last bytes of the prefix. It lacks them if it was cut and has grown again."""
+        """Return True if the file still has the last bytes of the prefix. After a truncation, other bytes are there."""
         window = self._window
         return os.pread(file.fileno(), len(window), self.offset - len(window)) == window
 
@@ -58,10 +58,10 @@ def read_prefix(file: BinaryIO, offset: int) -> Prefix | None:
 def find_common_prefix(
     file: BinaryIO, offset: int, sha256: str, marks: Sequence[tuple[int, str]]
 ) -> tuple[int, str] | None:
-    """Return offset and hash of the longest proven prefix that ``file`` shares with another file; None if nothing is proven.
+    """Return offset and hash of the longest prefix that ``file`` surely shares with a known file; None if there is none.
 
-    The first ``offset`` bytes of the other file have the hash ``sha256``. ``marks`` are further pairs of offset and hash. If
-    ``file`` is shorter, as a copy that was made a moment earlier, the result is the last mark within ``file``.
+    The first ``offset`` bytes of the known file have the hash ``sha256``. ``marks`` are pairs of earlier offset and hash. If
+    ``file`` is shorter (a copy that was made a moment earlier, for example), the result is the last mark within ``file``.
     """
     prefix, proven = Prefix(), None
     for at, expected in (*sorted(marks), (offset, sha256)):
@@ -88,10 +88,10 @@ def starts_with(longer: BinaryIO, shorter: BinaryIO) -> bool:
 
 
 class FollowedFiles:
-    """Prefixes and row readers of the followed files. They are in memory only; after a restart, readings rebuild them.
+    """Prefixes and row readers of the followed files. They are only in memory; after a restart, readings rebuild them.
 
-    ``damaged``: packed files that can't be unpacked in their present state. ``copies``: files that are copies of the beginning
-    of another file, with the device and inode of the other file.
+    ``damaged``: packed files that can't be unpacked in their present state. ``copies``: for each file that is a copy of the
+    beginning of another file, the device and inode of that other file.
     """
 
     def __init__(self) -> None:
@@ -101,9 +101,9 @@ class FollowedFiles:
         self.copies: dict[Identity, tuple[int, int]] = {}
 
     def prefix(self, part: CursorPart, file: io.FileIO) -> Prefix | None:
-        """Return the prefix if ``file`` begins with the content that was read of ``part``; else None.
+        """Return the prefix if ``file`` still begins with the content of ``part`` that was read; else None.
 
-        Afterwards, the file is at the end of this prefix.
+        Afterwards, the file is at the end of the prefix.
         """
         known = self._prefixes.get(part.id)
         if known is not None and known.offset == part.offset and known.sha256 == part.sha256:
@@ -119,11 +119,11 @@ class FollowedFiles:
         return prefix
 
     def row_reader(self, part: CursorPart) -> RowReader | None:
-        """Return the remembered row reader of this file; None if there is none."""
+        """Return the remembered row reader of the file; None if there is none."""
         return self._readers.get(part.id)
 
     def remember_reader(self, part: CursorPart, reader: RowReader) -> None:
-        """Remember the row reader of this file."""
+        """Remember the row reader of the file."""
         self._readers[part.id] = reader
 
     def forget(self, id_: tuple[int, int]) -> None:

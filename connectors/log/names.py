@@ -1,4 +1,4 @@
-"""Decides by names which files of a folder are logs, and to which log a rotated file belongs. Performs no I/O."""
+"""Names of logs: which file names are logs, and to which log a rotated file belongs. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _REMEMBERED = 10_000
 class LogNames:
     """The globs of logs and of rotated files. In globs of rotated files, ``{name}`` means the log's name.
 
-    A log has the name of its file. If a pattern without wildcards matches, the log has the name in the pattern, which may
-    differ from the file's name in upper and lower case.
+    A log has the name of its file. But if a pattern without wildcards matches, the pattern is the log's name. Only its upper
+    and lower case may differ from the file's name.
     """
 
     def __init__(self, patterns: Iterable[str], rotated: Iterable[str], *, case_sensitive: bool = False) -> None:
@@ -38,7 +38,7 @@ class LogNames:
         return self._log_name(name) is not None
 
     def _log_name(self, name: str) -> str | None:
-        """Return the name of the log that has this name for its current file; None if there is no such log."""
+        """Return the log with a current file of this name; None if no log can have this file name."""
         if holds_no_data(name):
             return None
         if any(self._matches(name, pattern) for pattern in self._wildcards):
@@ -56,7 +56,7 @@ class LogNames:
         return any(self._matches(candidate, pattern) for candidate in (name, inner_name(name)) for pattern in globs)
 
     def log_of(self, name: str) -> str | None:
-        """Return the log of a file; if several logs match, the log with the longest name; None if no log matches."""
+        """Return the log of a file; None if no log matches. If several logs match, return the one with the longest name."""
         try:
             return self._logs[name]
         except KeyError:
@@ -75,11 +75,11 @@ class LogNames:
         return self._log_name(found) if found is not None else None
 
     def logs(self, names: Iterable[str]) -> list[str]:
-        """Return the sorted logs that have at least one file. It may be a rotated file."""
+        """Return the sorted logs that have at least one file. This may be a rotated file."""
         return sorted({log for name in names if (log := self.log_of(name)) is not None})
 
     def current(self, log: str, names: Collection[str]) -> str:
-        """Return the name of the log's current file, which is being written; the log's own name if there is none."""
+        """Return the name of the file that a program writes for the log; the log's own name if there is no such file."""
         if log in names:
             return log
         return min((name for name in names if self._log_name(name) == log), default=log)

@@ -62,7 +62,7 @@ class LogOptions(ConnectorOptions):
 
     @property
     def incremental(self) -> bool:
-        """True, because a reading has only the lines after the cursor."""
+        """True, because a reading yields only the lines after the cursor."""
         return True
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
-"""Pending lines: last lines of logs without a line end, and how long they have waited.
+"""Pending lines: last lines of logs without a line end, and the time for which they have waited.
 
-Durations are measured by the monotonic clock. Only the age of a file that was not observed before is taken from its mtime.
+The monotonic clock measures durations. If a file was not observed before, its age is taken from its mtime.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class PendingLines:
         self._sentences: dict[str, str] = {}
 
     def reset(self, log: str) -> None:
-        """Begin another reading of a log."""
+        """Forget the waits of a log, because a new reading begins."""
         self._until.pop(log, None)
         self._sentences.pop(log, None)
 
     def keep_only(self, logs: Collection[str]) -> None:
-        """Forget every other log."""
+        """Forget every log that is not in ``logs``."""
         self._since = {key: seen for key, seen in self._since.items() if key[0] in logs}
         for log in [log for log in self._until if log not in logs]:
             self.reset(log)
@@ -43,10 +43,10 @@ class PendingLines:
     def is_overdue(
         self, log: str, part: CursorPart, identity: Identity, *, quoted: bool = False, sentence: str = ""
     ) -> bool:
-        """Return True if the text after ``part`` has waited for ``idle_seconds``; else record that it waits.
+        """Return True if the text after the part's offset has waited for ``idle_seconds``; else record that it waits.
 
-        The wait of a line begins at the last write to the file. The wait for the end of a quote begins when the quote is first
-        seen. ``sentence`` describes another reason to wait.
+        A line waits from the last write to the file. With ``quoted``, a row waits for the end of a quote, from the time when
+        the quote was first seen. ``sentence`` describes a different reason to wait.
         """
         key, now = (log, part.id, part.offset), self._context.elapsed()
         self._since = {other: seen for other, seen in self._since.items() if other[:2] != key[:2] or other == key}
@@ -74,7 +74,7 @@ class PendingLines:
         )
 
     def next_seconds(self) -> float | None:
-        """Return the seconds until the next wait ends; None if nothing waits, or only without a time limit."""
+        """Return the seconds until the next wait ends; None if no wait has a time limit."""
         return max(0.0, min(self._until.values()) - self._context.elapsed()) if self._until else None
 
     def sentence(self, log: str) -> str | None:

@@ -1,7 +1,7 @@
-"""Rotation: identifies the files of a log after renames, copies and packing, and returns the order of reading.
+"""Rotation: finds the files of a log after renames, copies and packing, and the order in which the files are read.
 
-A file is recognised by device and inode, and only if it still begins with the content that was read. If no file matches in this
-way, the file was packed, copied or cut. Then the rotated files are searched by the hash of the content that was read. The first
+A file is recognised by device and inode, and only if it still begins with the content that was read. If no file matches, the
+file was packed, copied or truncated. Then a rotated file with this content is searched by the hash of the content. The first
 bytes alone prove nothing, because all files of one program begin with the same header.
 """
 
@@ -24,18 +24,18 @@ _ATTEMPTS = 10
 
 
 class FilesChanging(Exception):
-    """Files were renamed or cut while they were examined. The caller tries again in a moment."""
+    """Files were renamed or truncated while they were examined. The caller tries again in a moment."""
 
 
 class MatchedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a log and its part. Reading continues at the offset of the part. ``name``: empty if the file no longer exists."""
+    """A file of a log, and its part of the cursor. ``name``: the file's present name; empty if the file was not found."""
 
     part: CursorPart
     name: str
 
 
 class LogFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a log. ``files``: in reading order. ``lost``: the part of the last file, if that file is not found."""
+    """The files of a log, in the order of reading. ``lost``: the cursor's last part, if its file was not found."""
 
     files: tuple[MatchedFile, ...]
     lost: CursorPart | None
@@ -50,10 +50,10 @@ class FileMatcher:
         self._followed = followed
 
     def match(self, log: str, log_cursor: LogCursor) -> LogFiles:
-        """Return the files of a log.
+        """Return the files of a log, matched with the parts of its cursor.
 
         Raises:
-            FilesChanging: the files keep changing.
+            FilesChanging: the files changed during every attempt.
             SourceUnavailable: the folder can't be listed.
             SourceBroken: ingestd has no permission to read a file.
         """
@@ -67,7 +67,7 @@ class FileMatcher:
         raise FilesChanging
 
     def _candidates(self, log: str) -> Mapping[str, Identity]:
-        """Return the files of this log, and the files of no log, because a rotated file may have an unknown name."""
+        """Return the files of this log, and all files that belong to no log: a rotated file may have an unknown name."""
         found = self._folder.files()
         return {name: identity for name, identity in found.items() if self._names.log_of(name) in {log, None}}
 
@@ -80,7 +80,7 @@ class FileMatcher:
             if name in claimed or not files[name].size or _is_being_packed(name, files):
                 continue
             moved = self._find_moved(known, name, files[name], whole=True)
-            if moved is None and name != current:  # the current file is no copy, also if it has the same beginning
+            if moved is None and name != current:  # the current file is no copy, even if it has the same beginning
                 if self._is_copy(current, name, files, known):
                     continue
                 moved = self._find_moved(known, name, files[name], whole=False)
@@ -97,12 +97,12 @@ class FileMatcher:
             matched if matched.name else MatchedFile(part=replace(matched.part, lost=True), name="")
             for matched in known
         ]
-        # The sort keeps the order of the other files and moves the current file to the end.
+        # The sort moves the current file to the end, and keeps the order of all other files.
         ordered = sorted([*known, *new], key=lambda matched: matched.name == current)
         return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
     def _match_known(self, current: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> list[MatchedFile]:
-        """Return the cursor's files. Files that no longer have their inode and their content have no name."""
+        """Return the cursor's files. The name is empty if no file has the inode and the content that were read."""
         by_id = {identity[:2]: name for name, identity in files.items()}
         latest = {part.id: at for at, part in enumerate(log_cursor.parts)}  # a file that was cut keeps its inode
         known: list[MatchedFile] = []
@@ -129,7 +129,7 @@ class FileMatcher:
             return False
         has_same_time = (part.size, part.mtime_ns) == (identity.size, identity.mtime_ns)
         if has_same_time and not is_proven and identity.size < COMPARED_BYTES:
-            # The file was renamed, or replaced by a file of this size and time. So the whole content is compared.
+            # The file was renamed, or replaced by a file with equal size and time. So the whole content is compared.
             self._followed.forget(part.id)
         file = self._folder.open(name, identity)
         if file is None:
@@ -140,9 +140,9 @@ class FileMatcher:
     def _find_moved(
         self, known: list[MatchedFile], name: str, identity: Identity, *, whole: bool
     ) -> tuple[int, CursorPart] | None:
-        """Return index and new part of the latest lost file with the content of the file ``name``; None: there is none.
+        """Return index and new part of the latest lost file that has the content of the file ``name``; None if none has it.
 
-        ``whole``: the file must have all the content that was read. Otherwise it may lack the last lines, as a copy may.
+        ``whole``: the file ``name`` must have all content that was read. Otherwise it may be a copy that lacks the last lines.
         """
         for at in reversed(range(len(known))):
             part = known[at].part
@@ -171,7 +171,7 @@ class FileMatcher:
                 return None
 
     def _is_copy(self, current: str, name: str, files: Mapping[str, Identity], known: list[MatchedFile]) -> bool:
-        """Return True if another existing file of the log begins with the whole content of this file."""
+        """Return True if a different existing file of the log begins with the whole content of the file ``name``."""
         if packed_suffix(name):
             return False
         existing = {matched.part.id: matched for matched in known if matched.name and not matched.part.packed}
@@ -192,7 +192,7 @@ class FileMatcher:
         return False
 
     def _is_same_listing(self, log: str, before: Mapping[str, Identity], after: Mapping[str, Identity]) -> bool:
-        """Return True if no file of the log was added, removed, renamed or cut. A file may have grown."""
+        """Return True if no file of the log was added, removed, renamed or truncated. A file may have grown."""
         then = {name: identity for name, identity in before.items() if self._names.log_of(name) == log}
         now = {name: identity for name, identity in after.items() if self._names.log_of(name) == log}
         if {name: identity[:2] for name, identity in then.items()} != {name: found[:2] for name, found in now.items()}:

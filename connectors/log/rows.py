@@ -1,4 +1,4 @@
-"""The rows of a growing file: parses the top of the file, finds the ends of complete records, and reads records."""
+"""The rows of a growing file: parse the top of the file, find the ends of complete records, and read records."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def growable_format(name: str, configured: str | Format | None) -> GrowableForma
 def parse_top(file_format: GrowableFormat, buffer: bytes, name: str, known: LogColumns = NO_COLUMNS) -> FileTop | None:
     """Return the top of a file that begins with ``buffer``; None if the buffer does not hold the whole top yet.
 
-    ``known``: the columns of the log's earlier files. If a file was cut (copytruncate), many programs write no new header. So
-    the content decides whether the first row is a header.
+    ``known``: the columns of the log's earlier files. After a file was truncated (copytruncate), many programs write no new
+    header. So the content of the first row decides whether it is a header.
 
     Raises:
         SourceBroken: the header can't name columns.
@@ -85,7 +85,7 @@ def create_row_reader(file_format: GrowableFormat, top: FileTop, head: bytes, na
 
 
 class LineScanner:
-    """Finds the ends of lines in one encoding. ``feed``: the bytes of a line feed. ``width``: the number of these bytes."""
+    """Finds the ends of lines in one encoding. ``feed``: the bytes of a line feed. ``width``: the length of ``feed``."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding: Encoding = encoding_by_name(encoding)
@@ -103,7 +103,7 @@ class LineScanner:
         return at + self.width if at >= 0 else 0
 
     def end_of(self, data: bytes, count: int) -> int:
-        """Return the offset after the first ``count`` line feeds, which must exist."""
+        """Return the offset after the first ``count`` line feeds. The data must have at least as many."""
         end = 0
         for _ in range(count):
             end = self.first_end(data, end)
@@ -127,9 +127,9 @@ class LineScanner:
 class RowReader(ABC):
     """Reads the rows of one file from bytes that begin at a record.
 
-    ``top``: the top of the file. ``facts``: the facts from the top; every chunk has them. ``columns``: the columns of CSV.
-    ``next_columns``: the columns of the rows after the rows that were read last. ``ends_with_next``: a record may continue in
-    the next line. So a record ends only when the next record begins, or after a time limit.
+    ``top``: the top of the file. ``facts``: the facts from the top, which are added to every chunk. ``columns``: the columns of
+    a CSV file. ``next_columns``: the columns of the rows that follow the rows that were read last. ``ends_with_next``: a record
+    may continue in the next line, so it ends only when the next record begins, or after a time limit.
     """
 
     facts: dict[str, str]
@@ -152,7 +152,7 @@ class RowReader(ABC):
         """Return the length of the first record of the buffer, in bytes; 0 if it is not complete."""
 
     def read(self, block: bytes, row: int) -> Iterator[RecordChunk]:
-        """Yield the records of ``block``, which holds only complete records. The first record is in the row after ``row``."""
+        """Yield the records of ``block``, which has only complete records. The first record is in the row after ``row``."""
         for chunk in self._read(self.lines.utf8(block), RecordLocation(row=row)):
             notices = [facts[NOTICE] for facts in (self.facts, chunk.facts) if NOTICE in facts]
             yield replace(chunk, facts={**self.facts, **({NOTICE: " ".join(notices)} if notices else {})})
@@ -161,7 +161,7 @@ class RowReader(ABC):
     def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]: ...
 
     def reject_open_quote(self, line: bytes, row: int, seconds: float) -> RecordChunk:
-        """Return a chunk that rejects a line with a quote that was not closed in time."""
+        """Return a chunk that rejects a line, because it opens a quote that was not closed within ``seconds``."""
         reason = (
             f"The row opens a quote that was not closed within {seconds:g} seconds (idle_seconds); the lines below it are"
             " read separately."
@@ -169,7 +169,7 @@ class RowReader(ABC):
         return self._reject(line, row, reason)
 
     def reject_too_large(self, beginning: bytes, row: int) -> RecordChunk:
-        """Return a chunk that rejects a line above the size limit."""
+        """Return a chunk that rejects a line that exceeds the size limit. ``beginning``: the first bytes of the line."""
         return self._reject(beginning, row, f"The row is larger than {RECORD_BYTES} bytes, the limit for a row.")
 
     def _reject(self, line: bytes, row: int, reason: str) -> RecordChunk:
@@ -184,7 +184,7 @@ class RowReader(ABC):
         )
 
     def source_offset(self, buffer: bytes, text: bytes, end: int) -> int:
-        """Return the offset in ``buffer`` for the offset ``end`` in its UTF-8 ``text``. ``end`` must follow a line feed."""
+        """Return the offset in ``buffer`` that is ``end`` in its UTF-8 form ``text``. ``end`` must follow a line feed."""
         return end if self.lines.is_utf8 else self.lines.end_of(buffer, text.count(b"\n", 0, end))
 
 
@@ -269,7 +269,7 @@ class _CsvRowReader(RowReader):
 
 
 def _one_block(text: bytes) -> int:
-    """Return a block size that makes the whole text one chunk."""
+    """Return a block size with which the whole text becomes one chunk."""
     return max(len(text), 1)
 
 
@@ -289,7 +289,7 @@ def _parse_csv_top(
     any_records = next((records for records in samples.values() if records), [])
     if not any_records:
         return None
-    # Only the first row determines the delimiter. So the result does not depend on the number of rows at the first reading.
+    # Only the first row determines the delimiter. So the result is the same however many rows the first reading finds.
     header_row = file_format.header_row or any_records[0][0]
     delimiter = dialect.delimiter or _choose_delimiter(samples, header_row, file_format, known)
 
@@ -314,7 +314,7 @@ def _parse_csv_top(
 
 
 def _rows_from(header_row: int, text: bytes, dialect: Dialect) -> Iterator[tuple[int, list[str], int]]:
-    """Yield row number, fields and end offset of each row from the header on."""
+    """Yield the row number, the fields and the end offset of the header row and of each row after it."""
     for row, (fields, _, end) in enumerate(iter_records(text, final=False, dialect=dialect), start=1):
         if row >= header_row:
             yield row, fields, end

@@ -1,4 +1,4 @@
-"""The tail of one file of a log: its complete records from the offset in the cursor to the present end."""
+"""The tail of one file of a log: the complete records from the offset in the cursor to the present end of the file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 
 _GRANULARITY_SECONDS = 2
-"""The resolution of file times on some file systems. A write within this time may leave the file's time unchanged."""
+"""The resolution of file times on some file systems. Two writes within this time may set the same file time."""
 
 
 class TailStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a reading. ``part`` and ``row``: their values after the step. ``chunk``: None if no record was read."""
+    """One step of a reading. ``part``, ``row``: the state after the step. ``chunk``: None if no record was read."""
 
     part: CursorPart
     row: int
@@ -37,13 +37,13 @@ class TailStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedFileDamaged(Exception):
-    """A packed file can't be unpacked to its end. The message has the reason. Rows that were read before remain valid."""
+    """A packed file can't be unpacked to its end. The message is the reason. Rows that were read before are valid."""
 
 
 class LogFollower(msgspec.Struct, kw_only=True):
     """Reads new records of the files of one log.
 
-    ``columns``: the columns of the last header that was read. ``pending``: how long last lines have waited for a line end.
+    ``columns``: the columns of the last header that was read. ``pending``: the last lines that wait for a line end.
     """
 
     log: str
@@ -54,10 +54,10 @@ class LogFollower(msgspec.Struct, kw_only=True):
     columns: LogColumns = NO_COLUMNS
 
     def follow(self, matched: MatchedFile, identity: Identity, row: int) -> Iterator[TailStep]:
-        """Yield the new records. ``row``: the number of rows of the log before these records.
+        """Yield the new records. ``row``: the number of the log's rows before these records.
 
         Raises:
-            FilesChanging: the file was replaced or cut during the reading.
+            FilesChanging: the file was replaced or truncated during the reading.
             SourceBroken: the beginning of the file can't be read.
             PackedFileDamaged: the file can't be unpacked, or is still being packed.
         """
@@ -91,7 +91,7 @@ class LogFollower(msgspec.Struct, kw_only=True):
 
 
 class _TailPass:
-    """One reading of one file. ``stream`` is the file, or its unpacked content."""
+    """One reading of one file. ``stream``: the file itself, or its unpacked content."""
 
     def __init__(self, follower: LogFollower, file: io.FileIO, stream: BinaryIO, prefix: Prefix, name: str) -> None:
         self._follower = follower
@@ -155,7 +155,7 @@ class _TailPass:
         self._follower.columns = reader.columns if reader.columns.names else self._follower.columns
 
     def _read_head(self, end: int) -> bytes:
-        """Read the first ``end`` bytes of the content again, and return them."""
+        """Read and return the first ``end`` bytes of the (unpacked) content again."""
         if self._stream is self._file:
             return os.pread(self._file.fileno(), end, 0)
         with Path(f"/proc/self/fd/{self._file.fileno()}").open("rb") as again:
@@ -165,7 +165,7 @@ class _TailPass:
         return head
 
     def _read_top(self, part: CursorPart, row: int) -> tuple[CursorPart, int]:
-        """Read the top of the file if the buffer holds the whole top."""
+        """Read the top of the file, if the buffer has all of it. Return the new part and row."""
         follower = self._follower
         top = parse_top(follower.file_format, self._buffer, self._name, follower.columns)
         if top is not None:
@@ -215,7 +215,7 @@ class _TailPass:
         elif len(self._buffer) > RECORD_BYTES or (
             self._ended and line and not reader.ends_with_next and self._is_overdue(part, quoted=True)
         ):
-            if reader.ends_with_next:  # consume all lines, which would otherwise be read again and again
+            if reader.ends_with_next:  # consume all lines: otherwise they would be read again and again
                 line = reader.lines.last_end(self._buffer)
             count = line or len(self._buffer) - len(self._buffer) % reader.lines.width
             text = self._buffer[:count]
@@ -233,7 +233,7 @@ class _TailPass:
             chunks = reader.read(self._buffer, before)
             if not part.rotated and not part.packed:
                 found = list(chunks)
-                # The record has too few fields, for example. Its end is expected to be written later.
+                # The record is invalid; it has too few fields, for example. Its end will probably be written later.
                 if any(chunk.rejects for chunk in found):
                     self._follower.pending.hold(self._follower.log)
                     return
@@ -244,14 +244,14 @@ class _TailPass:
         else:
             return
         chunk = next(chunks)
-        for following in chunks:  # only the last step advances the offset, past all these records
+        for following in chunks:  # only the last step advances the offset, past the records of all chunks
             yield TailStep(part=part, row=row, chunk=chunk)
             chunk = following
         after = self._with_columns(part, after, reader)
         yield TailStep(part=after, row=max(row, chunk.end.row), chunk=chunk)
 
     def _with_columns(self, before: CursorPart, after: CursorPart, reader: RowReader) -> CursorPart:
-        """Return the part after a step with the columns of the rows that follow. A header in another order may change them."""
+        """Return ``after`` with the columns of the rows that follow. A repeated header may have changed their order."""
         columns, reader.next_columns = reader.next_columns, reader.columns
         if after.top is None or after.offset == before.offset or columns == reader.columns:
             return after

@@ -1,4 +1,4 @@
-"""The mqtt connector: subscribes to topics of a broker, and acknowledges each message after it is stored."""
+"""The mqtt connector: subscribes to topics of a broker, and acknowledges each message after its records are stored."""
 
 from connectors.mqtt.connector import MqttConnector
 from connectors.mqtt.options import MqttOptions

@@ -1,4 +1,4 @@
-"""One connection to a broker and its messages. Each connection is a new object."""
+"""One connection to a broker, and the messages that arrive on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from paho.mqtt.reasoncodes import ReasonCode
 
 IN_FLIGHT = 200
-"""The maximum number of unacknowledged messages. The broker repeats at most these messages after a lost connection."""
+"""The maximum number of unacknowledged messages. After a lost connection, the broker repeats at most as many messages."""
 RESPONSE_SECONDS = 15.0
 """The maximum time for a response of the broker."""
 _KEEPALIVE_SECONDS = 30
@@ -38,7 +38,7 @@ _QOS_NOT_SUPPORTED = 0x9B
 _OTHER_NAME = {62, 64}
 """Error codes of OpenSSL: the certificate is for a different host name or address."""
 _OVERHEAD = 2**20
-"""The maximum size of topic and properties, which a packet has in addition to its payload."""
+"""The maximum size of a packet's topic and properties, in bytes. The payload is counted separately."""
 
 
 class BrokerAccessRefused(SourceBroken):
@@ -52,10 +52,10 @@ class BrokerVersionRefused(SourceBroken):
 class Received(msgspec.Struct, frozen=True, kw_only=True):
     """A message that the broker sent.
 
-    ``facts``: the facts of the topic; None: the message is acknowledged and not read. ``payload``: the content, or the first
-    bytes if ``size`` exceeds the limit. ``arrived``: `SourceContext.elapsed` at the arrival. ``packet``: the packet
-    identifier, which is in use until the acknowledgement; meaningless for ``qos`` 0. ``repeated``: the broker may have sent
-    the message before.
+    ``facts``: the facts of the topic; None if the message is only acknowledged, not read. ``payload``: the content; only its
+    first bytes if ``size`` exceeds the limit. ``arrived``: the value of `SourceContext.elapsed` at the arrival. ``packet``:
+    the packet identifier, which is in use until the acknowledgement; it has no meaning for ``qos`` 0. ``repeated``: the
+    broker may have sent the message before.
     """
 
     connection: BrokerConnection
@@ -70,7 +70,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Return a hash of topic and payload, which distinguishes two messages with the same packet number."""
+        """Return a hash of topic and payload. It distinguishes messages that have the same packet number."""
         found = hashlib.blake2b(self.topic.encode("utf-8", "surrogateescape"), digest_size=8)
         found.update(b"\0%d\0" % self.size)
         found.update(self.payload)
@@ -94,11 +94,11 @@ class _ClosingSocket(ssl.SSLSocket):
 
 
 class BrokerConnection:
-    """A connection by paho-mqtt. Each connection is a new object, so that messages are acknowledged on their own connection.
+    """A connection by paho-mqtt. Each connection is a new object, so a message is acknowledged only on its own connection.
 
     A thread of the library calls ``receive`` for each message. It calls ``ended`` if the connection is cut, and also when the
-    broker confirms subscriptions. ``client_id``: the name of the session; empty: a new session that the broker does not keep.
-    ``version``: the version of MQTT.
+    broker confirms subscriptions. ``client_id``: the name of the session. If it is empty, the broker makes a new session and
+    does not keep it. ``version``: the version of MQTT.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class BrokerConnection:
         self._is_kept = bool(client_id)
         self._wanted: Mapping[str, int] = {}
         self._subscribed_by = 0.0
-        """The value of `time.monotonic` until which the broker must confirm the subscriptions."""
+        """The time (`time.monotonic`) by which the broker must have confirmed the subscriptions."""
         self._packets: list[int] = []
         self.session_present = False
         """True if the broker had the session; valid after `open`."""
@@ -132,7 +132,7 @@ class BrokerConnection:
         self._refusal: SourceBroken | None = None
         self._changed = threading.Condition()  # reentrant
         self.was_up = False
-        """True if the broker accepted the connection. The connection may have ended since."""
+        """True if the broker accepted the connection, even if the connection has ended."""
         self._has_ended = False
         self._is_closing = False
         self._responses: dict[int, list[ReasonCode]] = {}
@@ -205,16 +205,16 @@ class BrokerConnection:
         if is_closing:
             raise SourceUnavailable("The connection was interrupted.")
         late = f"The broker {self._options.address} did not respond within {RESPONSE_SECONDS:g} seconds."
-        # A server with another protocol ends a connection in different ways, so its port is probed.
+        # If the server speaks another protocol, the error does not show this. So the port is probed.
         other = "" if self._is_known else listener_sentence(self._options)
         self.is_unanswered = self.is_unanswered and not other
         raise SourceUnavailable(other or self.reason or late, retry_after=self.retry_after)
 
     def subscribe(self, topics: Mapping[str, int], *, retained: bool, remove: Collection[str] = ()) -> None:
-        """Request subscriptions, given as QoS by filter, and cancel the filters ``remove``; `granted` returns the response.
+        """Request ``topics`` (the QoS of each filter), and cancel the filters ``remove``. `granted` returns the response.
 
-        The call does not wait, because a broker may confirm only after waiting messages are acknowledged. ``retained``: the
-        broker sends retained messages for new subscriptions. With MQTT 3.1.1 it sends them at each request.
+        The call does not wait: a broker may confirm only after messages that it has sent are acknowledged. ``retained``: the
+        broker sends retained messages for new subscriptions. With MQTT 3.1.1 it sends retained messages at each request.
 
         Raises:
             SourceUnavailable: the connection ended.
@@ -263,7 +263,7 @@ class BrokerConnection:
         return lower
 
     def wait_until_granted(self) -> list[str]:
-        """Wait for the broker's response, and return the result of `granted`. For connections without a reader of messages."""
+        """Wait for the broker's response, and return the result of `granted`. For connections that read no messages."""
         with self._changed:
             while True:
                 found = self.granted()
@@ -361,7 +361,7 @@ class BrokerConnection:
 
     def _end(self, reason: str) -> None:
         with self._changed:
-            # The source is not woken after a failed attempt, because it waits before the next attempt.
+            # A failed attempt to connect does not wake the source, because the source waits before the next attempt.
             is_cut = self.was_up and not self._has_ended and not self._is_closing
             if not self._is_closing:
                 self.reason = self.reason or reason

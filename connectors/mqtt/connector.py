@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
 
 _UNCONFIRMED = -1
-"""The stored QoS of a filter that was requested and not confirmed. The broker may not have received the request."""
+"""Stored instead of the QoS while a subscription is not confirmed. The broker may not have received the request."""
 _LOST_WITH_3 = (
     "With MQTT 3.1.1 session_expiry has no effect: the broker alone decides how long it keeps messages. It may have many"
     " messages in flight; if it repeats some of the last 200, they are recognized. Its refusals have no reason."
@@ -43,20 +43,20 @@ BATCH = 1000
 _INBOX_MESSAGES = 10_000
 _INBOX_BYTES = 64 * 2**20
 _SHORT_SECONDS = 10.0
-"""After a connection that lasted less time, the next attempt waits, because the broker may end each connection at once."""
+"""If a connection lasted less time, the next attempt waits, because some brokers end every connection at once."""
 _PAUSE_SECONDS = 5.0
 _REPEATED_SECONDS = 2.0
-"""How long repeated messages are held until the next messages show whether they are stored already."""
+"""The maximum time for which messages that may be repeated are held. Later messages show whether they are repeated."""
 _NEXT_SECONDS = 0.05
 _READING_SECONDS = 1.0
-"""The longest reading of the daemon while messages arrive. Retries and new mappings take effect only between readings."""
+"""The maximum duration of a reading in the daemon while messages arrive. Retries and new mappings wait for its end."""
 _CONFIRM_SECONDS = 0.02
 _LOOK_SECONDS = 1.0
 """The interval in which a reading that waits for messages checks the connection."""
 
 
 class MqttConnector(Connector):
-    """Subscriptions at one broker. The only partition has the address of the broker as name."""
+    """Subscriptions at one broker. The name of the only partition is the broker's address."""
 
     Options: ClassVar[type[MqttOptions]] = MqttOptions
     confirms_delivery = True
@@ -72,13 +72,13 @@ class MqttConnector(Connector):
         self._taken: deque[Received] = deque()
         """Messages that were taken from the inbox and not processed yet."""
         self._undecided: deque[Received] = deque()
-        """Messages that the `RepetitionFilter` of the present reading got, and that are in no batch yet."""
+        """Messages that were given to the `RepetitionFilter` of the present reading, and that are in no batch yet."""
         self._unacknowledged: deque[tuple[int, Received]] = deque()
-        """Messages of batches, each with the ``number`` that the cursor has after the message."""
+        """Messages in batches that are not durable yet. Each has the ``number`` that the cursor has after the message."""
         self._undelivered: deque[tuple[int, Received]] = deque()
-        """``acknowledge: delivered``: stored messages with their numbers. The service may not have their entries yet."""
+        """With ``acknowledge: delivered``: durable messages with their numbers. Their entries may not be delivered yet."""
         self._durable = 0
-        """The ``number`` in the durable cursor."""
+        """The ``number`` in the stored cursor."""
         self._lock = threading.Lock()
         self._connection: BrokerConnection | None = None
         self._connected_at: float | None = None
@@ -141,14 +141,14 @@ class MqttConnector(Connector):
             yield RecordCollector(self.options, stored.number).to_batch(stored.to_cursor(), last=True)
 
     def _arrivals(self, session: SessionFile, repetitions: RepetitionFilter) -> Iterator[list[tuple[Received, bool]]]:
-        """Yield the messages that arrive, in order, until the reading ends."""
+        """Yield the messages that arrive, in order, until the reading ends. Each has True if it is to be read."""
         began = quiet_since = self.context.elapsed()
         while not self.context.stopping.is_set():
             if not self._taken and not len(self._inbox):
                 self._connect(session)
             quiet = self.context.elapsed() - quiet_since
             if self._confirming is not None and not self._confirm(self._confirming, session):
-                # Messages are read while waiting, because a broker may confirm only after sent messages are acknowledged.
+                # Messages are read during this wait: a broker may confirm only after its messages are acknowledged.
                 wait = _CONFIRM_SECONDS
             elif repetitions.holds:
                 wait = _REPEATED_SECONDS - quiet
@@ -171,8 +171,8 @@ class MqttConnector(Connector):
     def _wait_seconds(self, quiet: float, *, since: float, has_read: bool) -> float:
         """Return how long to wait for a message after ``quiet`` seconds, in a reading that began at ``since``.
 
-        The first message wakes the daemon. A broker may send the next message only after the first is acknowledged. The daemon
-        waits a moment for the next message, because a commit for each message is faster than a reading for each message.
+        The first message wakes the daemon. A broker may send the next message only after the first is acknowledged. So the
+        reading waits a moment for the next message: a commit for each message is faster than a reading for each message.
         """
         if self.context.until is None:
             return min(_NEXT_SECONDS - quiet, since + _READING_SECONDS - self.context.elapsed()) if has_read else 0.0
@@ -201,7 +201,7 @@ class MqttConnector(Connector):
 
     @property
     def _waits_for_delivery(self) -> bool:
-        # A one-shot sync delivers only after its reading, and must acknowledge the first messages to get more messages.
+        # A one-shot sync delivers after its reading. During the reading it must acknowledge messages to get more messages.
         return self.options.acknowledge == "delivered" and self.context.until is None
 
     def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - one partition
@@ -211,7 +211,7 @@ class MqttConnector(Connector):
             self._undelivered.popleft()[1].acknowledge()
 
     def _resume(self, number: int) -> None:
-        """Acknowledge the stored messages up to ``number``. Process the other messages again: their reading was aborted."""
+        """Acknowledge the stored messages up to ``number``. The reading of later messages was aborted: process them again."""
         self._durable = number
         self._acknowledge(number)
         self._taken = deque([*(message for _, message in self._unacknowledged), *self._undecided, *self._taken])
@@ -221,7 +221,7 @@ class MqttConnector(Connector):
     # ------------------------------------------------------------------------------------------------------- connection
 
     def _connect(self, session: SessionFile) -> None:
-        """Connect if there is no connection, and request the subscriptions. Raise if the last connection ended too early."""
+        """Connect and subscribe if there is no connection. Raise if the last connection ended with an error too early."""
         former = self._connection
         if former is not None:
             if former.is_open:
@@ -310,14 +310,14 @@ class MqttConnector(Connector):
             self.context.log(self._lost)
         stale = set(session.filters) - set(wanted) if connection.session_present else set()
         if connection.version == "3.1.1" and connection.session_present:
-            # MQTT 3.1.1 brokers send retained messages again at each request. They may be older than messages that were read.
+            # An MQTT 3.1.1 broker sends retained messages at each request. Newer messages of the topic may have been read.
             wanted = {name: qos for name, qos in wanted.items() if session.filters.get(name) != qos}
         session.keep({**session.filters, **dict.fromkeys(wanted, _UNCONFIRMED)})
         connection.subscribe(wanted, retained=self.options.retained == "take", remove=stale)
         self._confirming = connection
 
     def _confirm(self, connection: BrokerConnection, session: SessionFile) -> bool:
-        """Return whether the broker has confirmed the subscriptions; see `BrokerConnection.granted`."""
+        """Return whether the broker has confirmed the subscriptions. Raise like `BrokerConnection.granted`."""
         with self._failing(connection):
             notes = connection.granted()
         if notes is None:
@@ -334,7 +334,7 @@ class MqttConnector(Connector):
         return True
 
     def _receive(self, connection: BrokerConnection, message: MQTTMessage) -> None:
-        """Put a message into the inbox, and wait while the inbox is full. The thread of the library calls this."""
+        """Put a message into the inbox, in the library's thread. If the inbox is full, wait, or drop a message with QoS 0."""
         try:
             topic = message.topic
         except UnicodeDecodeError:
@@ -368,7 +368,7 @@ class MqttConnector(Connector):
 
     @property
     def rescan_seconds(self) -> float:
-        """The interval of readings without a message."""
+        """The interval of readings while no message arrives."""
         return 60.0
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
@@ -397,7 +397,7 @@ class MqttConnector(Connector):
         return [one for one in (self._lost, *self._notes) if one]
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
-        """Return why the messages of the broker are not read; if ``name`` is a topic, the state of the topic."""
+        """Return why messages of the broker ``name`` are not read yet. If ``name`` is a topic, return the topic's state."""
         waiting = len(self._inbox) + len(self._taken) + len(self._undecided)
         health = self.health()
         if name != self.options.address:
@@ -407,7 +407,7 @@ class MqttConnector(Connector):
         return f"{health.sentence}{waiting_sentence(waiting)}"
 
     def verify(self) -> Iterable[Step]:
-        """Check connection and subscriptions with a separate session, so that a running daemon keeps its own session."""
+        """Check connection and subscriptions in a separate session, so that a running daemon is not disconnected."""
         name = "connection"
         connection: BrokerConnection | None = None
         try:
@@ -429,7 +429,7 @@ class MqttConnector(Connector):
                 connection.close()
 
     def reset(self) -> None:
-        """Try refused credentials again. Messages can't be read again, because the broker sends each message once."""
+        """Try refused credentials again. A broker sends each message once, so messages can't be read again."""
         self.resume()
 
     def resume(self) -> None:

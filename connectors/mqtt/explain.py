@@ -11,7 +11,7 @@ _MOST_TOPICS = 10_000
 
 
 class TopicTimes(OrderedDict[str, float]):
-    """Arrival times of the last messages of the 10,000 most recent topics, in epoch seconds. Only one thread may write."""
+    """Arrival time of the last message of each of the 10,000 latest topics, in epoch seconds. Only one thread may write."""
 
     def note(self, topic: str, at: float) -> None:
         """Record that a message of the topic arrived at the time ``at``."""
@@ -24,7 +24,7 @@ class TopicTimes(OrderedDict[str, float]):
 def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connection: str, waiting: int) -> str | None:
     """Return sentences about the subscription and the last message of a topic; None if no subscription covers the topic.
 
-    ``connection``: a sentence about the connection. ``waiting``: the number of messages of the source that are not stored yet.
+    ``connection``: a sentence about the connection. ``waiting``: the source's number of messages that are not stored yet.
     """
     pairs = zip(options.filters, options.topics, strict=True)
     found = next((pair for pair in pairs if pair[0].match(topic) is not None), None)
@@ -43,5 +43,5 @@ def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connec
 
 
 def waiting_sentence(waiting: int) -> str:
-    """Return a sentence with the number of messages that are not stored yet; empty if there are none."""
+    """Return a sentence with the number of messages that are not stored yet; empty if all are stored."""
     return f" Messages of this source that are not stored yet: {waiting}." if waiting else ""

@@ -27,7 +27,7 @@ _MOST_BYTES = 65_535
 
 
 class TopicFilter(msgspec.Struct, frozen=True):
-    """A topic filter. ``subscribed``: the filter for the broker. ``names``: the name of each level; empty: no name."""
+    """A topic filter. ``subscribed``: the filter for the broker. ``names``: the name of each level, or an empty text."""
 
     subscribed: str
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class TopicFilter(msgspec.Struct, frozen=True):
         return cls(subscribed, tuple(names))
 
     def match(self, topic: str) -> dict[str, str] | None:
-        """Return the named levels of a topic; None if the filter does not match the topic."""
+        """Return the named levels of a topic, by name; None if the filter does not match the topic."""
         levels, wanted = topic.split("/"), self.subscribed.split("/")
         if wanted[-1] == "#":
             wanted.pop()

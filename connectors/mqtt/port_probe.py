@@ -1,4 +1,4 @@
-"""Detects which protocol a server speaks that does not respond as a broker."""
+"""Detects the protocol of a server that does not respond like a broker."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import suppress
 from connectors.mqtt.options import MqttOptions
 
 _SECONDS = 0.7
-"""The time limit of each probe. All probes together must be shorter than the 2 seconds in which a source must stop."""
+"""The time limit of each probe. All probes together must take less than the 2 seconds in which a source must stop."""
 _REQUEST = b"HEAD / HTTP/1.0\r\n\r\n"
 
 
 def listener_sentence(options: MqttOptions) -> str:
-    """Return a sentence if the server speaks another protocol; empty if this is not known.
+    """Return a sentence if the server speaks another protocol; empty if the probes do not show this.
 
-    The probes send no setting except the host name.
+    Of the settings, the probes send only the host name.
     """
     speaks_tls = _responds(options, is_secure=True, request=b"")
     if _responds(options, is_secure=speaks_tls, request=_REQUEST, response=b"HTTP/"):
@@ -29,7 +29,7 @@ def listener_sentence(options: MqttOptions) -> str:
 
 
 def _responds(options: MqttOptions, *, is_secure: bool, request: bytes, response: bytes = b"") -> bool:
-    """Return whether a connection can be made, and whether the response to ``request`` begins with ``response``."""
+    """Return whether a connection can be made and the response to ``request`` begins with ``response``."""
     with suppress(OSError), socket.create_connection((options.host, options.port), timeout=_SECONDS) as plain:
         if not is_secure:
             return _exchange(plain, request, response)

@@ -18,7 +18,7 @@ from connectors.mqtt.options import MqttOptions
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 
 _CELLS = 4_000_000
-"""The maximum of records times field names in a batch. Without it, messages without common names need quadratic memory."""
+"""The maximum of records times field names in a batch. If no two messages share names, memory would grow quadratically."""
 _ANY = msgspec.json.Decoder(msgspec.Raw)
 
 
@@ -102,14 +102,14 @@ class RecordCollector(msgspec.Struct):
 
 
 def _json_record(payload: bytes) -> JsonRecord:
-    """Return a JSON object as a record. Return another JSON value as a record with the field ``value``."""
+    """Return the record of a JSON object. The record of any other JSON value except an array has one field, ``value``."""
     text = payload.strip(b" \t\r\n")
     if text.startswith(b"{") or not text:
         return parse_record(payload)
     if text.startswith(b"["):
         raise LineUnreadable("is a JSON array; with payload: {type: json} each of its objects is a record")
     try:
-        _ANY.decode(text)  # check that it is one value, because it is put into an object below
+        _ANY.decode(text)  # the text must be exactly one value, because it is put into an object below
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LineUnreadable(f"is not valid JSON ({error}); payload: text takes any text") from None
     return parse_record(b'{"value":' + text + b"}")

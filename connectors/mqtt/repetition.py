@@ -1,11 +1,11 @@
 """Recognizes stored messages that a broker repeats because their acknowledgement was lost.
 
 A broker that has the session repeats unacknowledged messages in the original order and with the same packet numbers.
-Acknowledgements are sent in order, so the repeated messages begin with the end of the sequence of stored messages. A single
-message with a known packet number proves nothing, because numbers are used again. So a message counts as repeated only if the
-messages that follow it continue the sequence of stored messages up to the last stored message. Even if a broker reuses numbers
-at once, only new messages with the topics and payloads of the last stored messages, in the same order, can be mistaken for
-repeated messages. Then each topic has its last value already.
+Acknowledgements are sent in order. So the repeated messages are the last of the stored messages, followed by new messages. A
+single message with a known packet number proves nothing, because numbers are used again. So a message counts as repeated only
+if the messages after it continue the sequence of stored messages up to the last stored message. The rule is wrong only if the
+broker reuses numbers at once, and new messages have the topics and payloads of the last stored messages, in the same order.
+Then no value is lost, because the last value of each topic is stored already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from connectors.mqtt.connection import IN_FLIGHT, Received
 class RepetitionFilter:
     """Divides messages into new messages and repeated messages. Repeated messages need only an acknowledgement.
 
-    ``recent``: packet number and digest of the last stored messages.
+    ``recent``: packet number and digest of each of the last stored messages.
     """
 
     def __init__(self, recent: Sequence[tuple[int, str]]) -> None:
@@ -35,7 +35,7 @@ class RepetitionFilter:
         return bool(self._held)
 
     def add(self, message: Received) -> Iterator[tuple[Received, bool]]:
-        """Add a message. Yield the messages that are now decided, in order, each with True if it is new."""
+        """Add a message. Yield the messages that are now decided, in order, each with True if it is to be read."""
         if message.connection is not self._connection:
             yield from self.flush()
             self._connection = message.connection
@@ -59,14 +59,14 @@ class RepetitionFilter:
         yield self._note(message), True
 
     def flush(self) -> Iterator[tuple[Received, bool]]:
-        """Yield the held messages as new messages, because storing a message twice is better than losing it."""
+        """Yield the held messages as new messages, because storing a message twice is better than losing a message."""
         self._is_open = False
         while self._held:
             held = self._held.popleft()
             yield (held, False) if held.facts is None else (self._note(held), True)
 
     def _continues(self, message: Received) -> bool:
-        """Return whether the message continues the sequence of stored messages. The first message may be any of them."""
+        """Return whether the message continues the sequence of stored messages. The sequence may start at any of these."""
         one = (message.packet, message.digest)
         if self._next is None:
             at = next((at for at in reversed(range(len(self._recent))) if self._recent[at] == one), None)

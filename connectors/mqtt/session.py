@@ -1,4 +1,4 @@
-"""The stored parts of a session: name and subscriptions in a kept file, and the last messages in the cursor."""
+"""The stored state of a session. A kept file has its name and subscriptions, the cursor has the last messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 23
 
 
 class StoredState(msgspec.Struct):
-    """The cursor. ``number``: all records and rejections so far. ``recent``: packet number and digest of last messages."""
+    """The cursor. ``number``: the count of records and rejections. ``recent``: packet number and digest of last messages."""
 
     session: str
     number: int = 0
@@ -25,10 +25,9 @@ class StoredState(msgspec.Struct):
 
     @classmethod
     def of(cls, cursor: Cursor | None, session: str) -> StoredState:
-        """Return the state of a cursor. If the cursor is of another session, ``recent`` is empty.
+        """Return the state of a cursor. If the cursor belongs to another session, ``recent`` is empty.
 
-        Raises:
-            SourceBroken: the cursor does not belong to this connector.
+        Raises `SourceBroken` if the cursor does not belong to this connector.
         """
         if cursor is None:
             return cls(session)
@@ -57,7 +56,7 @@ class StoredState(msgspec.Struct):
 class SessionFile:
     """The kept file of a session. ``client_id``: the name of the session at the broker.
 
-    ``filters``: the filters that the broker may have in the session, with their QoS.
+    ``filters``: the QoS of each filter that the session may have at the broker.
     """
 
     def __init__(self, file: KeptFile, pipeline: str, client_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The opcua connector: the present values of the variables of an OPC UA server."""
+"""The opcua connector: reads the present values of variables of an OPC UA server."""
 
 from connectors.opcua.connector import OpcuaConnector
 from connectors.opcua.options import OpcuaOptions

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _WORK_SECONDS = 300.0
-"""The longest time for all requests of a step, such as browsing. A single request ends after ``timeout_seconds``."""
+"""The maximum time for all requests of a step, such as browsing. A single request may take ``timeout_seconds``."""
 _CONNECT_REQUESTS = 8
 _SHOWN = 5
 _REFUSED = {"BadUserAccessDenied", "BadIdentityTokenRejected", "BadIdentityTokenInvalid"}
@@ -54,7 +54,7 @@ class ServerAccessRefused(SourceBroken):
 
 
 class OpcuaConnector(Connector):
-    """Variables of one server. The only partition has the address of the server as name. Each variable is a record."""
+    """Variables of one server. Each variable is a record. The name of the only partition is the server's address."""
 
     Options: ClassVar[type[OpcuaOptions]] = OpcuaOptions
     options: OpcuaOptions
@@ -70,7 +70,7 @@ class OpcuaConnector(Connector):
         self._bad: Mapping[str, str] = {}
         """The variables that the last complete reading rejected, with the reasons."""
         self._read_times: dict[str, float] = {}
-        """The time at which the value of each variable was read, in seconds since the epoch."""
+        """For each variable, the time at which its value was read, in seconds since the epoch."""
         self._durable: Cursor | None = None
         """The cursor of the last reading of this process. If the stored cursor differs, everything is read again."""
         self._read_at = 0.0
@@ -92,7 +92,7 @@ class OpcuaConnector(Connector):
         return [Partition(name=self.options.address, deletes=self.options.deletes)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
-        """Yield all variables; with ``mode: subscribe``, only the variables that changed since the last reading."""
+        """Yield all variables, or with ``mode: subscribe`` only the variables that changed since the last reading."""
         session = self._connect()
         changed = session.take_changed()
         is_due = self.context.elapsed() - self._read_at >= self.options.full_seconds
@@ -100,7 +100,7 @@ class OpcuaConnector(Connector):
         if not self._subscribes or not follows or is_due or session.needs_all or changed & self._bad.keys():
             yield from self._whole(session, cursor)
         elif changed:
-            self._durable = None  # if this reading fails, the names are lost, so the next reading must be complete
+            self._durable = None  # if this reading fails, the changed names are lost: the next reading must be complete
             some = [self._variables[name] for name in sorted(changed) if name in self._variables]
             records, rejects = self._records(some, self._run(session.read(some)))
             if rejects:  # only a complete reading can start or end a rejection
@@ -112,7 +112,7 @@ class OpcuaConnector(Connector):
 
     @property
     def _subscribes(self) -> bool:
-        """True if this process waits for changes. `ingestd sync` and commands such as `ingestd check` read once."""
+        """True if this process waits for changes (the daemon). `ingestd sync` and `ingestd check` read once."""
         return self.options.mode == "subscribe" and self.context.until is None and self.context.unsaved is None
 
     def _whole(self, session: ServerSession, cursor: Cursor | None) -> Iterator[Batch]:
@@ -173,7 +173,7 @@ class OpcuaConnector(Connector):
         """Return the fields of a value.
 
         Raises:
-            RecordUnreadable: the server does not have the variable, or the value is bad or has no text.
+            RecordUnreadable: the server does not have the variable, or the value is bad or can't be written as text.
         """
         if value is None:
             raise RecordUnreadable("is in a namespace that the server does not have")
@@ -218,7 +218,7 @@ class OpcuaConnector(Connector):
             from connectors.opcua.session import ServerSession  # noqa: PLC0415 - the extra may be missing
         except ImportError as error:
             raise SourceBroken(f"OPC UA needs asyncua: install ingestd[opcua] ({error}).") from error
-        # The library would log, with tracebacks, the same errors that are reported here as sentences.
+        # The library would also log, with tracebacks, the errors that are reported here as sentences.
         logging.getLogger("asyncua").setLevel(logging.CRITICAL)
         session = ServerSession(self.options, self._certificate, now=self.context.now, changed=changed, ended=ended)
         try:
@@ -267,7 +267,7 @@ class OpcuaConnector(Connector):
         raise SourceUnavailable(f"The server {self.options.address} {failure}.", retry_after=PAUSE_SECONDS)
 
     def _failure_of(self, error: Exception) -> str:
-        """Return the words for an error of the library. Raise `ServerAccessRefused` or an unknown error."""
+        """Return words for an error of the library. Raise `ServerAccessRefused` for a refused user; raise unknown errors."""
         from asyncua import ua  # noqa: PLC0415 - the extra may be missing
 
         if not isinstance(error, ua.UaError):
@@ -313,7 +313,7 @@ class OpcuaConnector(Connector):
         )
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
-        """Return why the server is not read; if ``name`` is the path or node id of a variable, the variable's state."""
+        """Return why the server ``name`` is not read. If ``name`` is a variable's path or node id, return its state."""
         health = self.health()
         if name == self.options.address:
             return health.sentence if health.connected_since is None else None
@@ -361,12 +361,12 @@ class OpcuaConnector(Connector):
                 self._run(session.close())
 
     def reset(self) -> None:
-        """Read everything again at the next reading, also with a refused user. An operator requested this."""
+        """Read everything at the next reading, and try a refused user again. An operator requested this."""
         self._forgotten = True
         self.resume()
 
     def resume(self) -> None:
-        """Try a refused user again at the next reading."""
+        """Try to connect with a refused user again at the next reading."""
         self._refused = ""
 
     def interrupt(self) -> None:

@@ -1,4 +1,4 @@
-"""Names of variables that a restart of the server does not change: node ids with a namespace URI, and browse paths."""
+"""Names of variables that stay valid when the server restarts: node ids with a namespace URI, and browse paths."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _DEEP = "**"
 
 
 class NodeName(msgspec.Struct, frozen=True):
-    """A node id. ``uri``: the namespace; empty: the namespace of OPC UA itself. ``id``: the id alone, such as ``s=Oven``."""
+    """A node id. ``uri``: the namespace; empty: that of OPC UA itself. ``id``: the id in the namespace, such as ``s=Oven``."""
 
     uri: str
     id: str
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a node id. Raise `ValueError` if the text is not a node id, or has the number of a namespace."""
+        """Parse a node id. Raise `ValueError` if the text is not a node id, or if it names the namespace by a number."""
         found = _NODE.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is no node id; it is written like nsu=urn:line-1;s=Temperature or i=2258")

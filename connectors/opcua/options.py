@@ -15,7 +15,7 @@ from connectors.option_types import ConnectorOptions, as_tuple, checked_by, spli
 Policy: TypeAlias = Literal["Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"]
 
 PAUSE_SECONDS = 5.0
-"""How long a source waits after the server has failed."""
+"""The time for which a source waits after a failed connection or request."""
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 

@@ -1,4 +1,4 @@
-"""The security of connections: chooses the endpoint, checks the server's certificate, and creates the source's certificate."""
+"""Security of connections: choose an endpoint, check the server's certificate, and create the source's certificate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from connectors.opcua.options import OpcuaOptions
 from ingestd.sdk import SourceBroken, SourceContext
 
 STRENGTH = ("Aes256_Sha256_RsaPss", "Aes128_Sha256_RsaOaep", "Basic256Sha256")
-"""Security policies, the strongest first. Older policies are not secure, so they are never used."""
+"""The supported security policies, the strongest first. Older policies are not secure, so they are never used."""
 
 _SIGN_AND_ENCRYPT = 3
 _DAYS = 3650
@@ -28,17 +28,17 @@ _NAME = "certificate.pem"
 
 
 class ServerEndpoint(msgspec.Struct, frozen=True):
-    """An endpoint. ``policy``: empty for none. ``certificate``: the server's certificate as DER; empty if not needed."""
+    """An endpoint. ``policy``: the security policy; empty for no security. ``certificate``: the server's certificate as DER."""
 
     policy: str
     certificate: bytes
 
 
 def choose_endpoint(options: OpcuaOptions, offered: Iterable[Any]) -> ServerEndpoint:
-    """Return the endpoint to use, from the endpoints that the server offers (``asyncua.ua.EndpointDescription``).
+    """Return the most secure of the ``offered`` endpoints (``asyncua.ua.EndpointDescription``) that the settings permit.
 
     Raises:
-        SourceBroken: no endpoint fits the settings.
+        SourceBroken: the settings permit no offered endpoint.
     """
     secure: dict[str, ServerEndpoint] = {}
     has_open = False
@@ -97,7 +97,7 @@ def _first(chain: bytes) -> bytes:
 
 
 class ApplicationCertificate(msgspec.Struct, frozen=True):
-    """The source's certificate and private key, in the formats of the suffixes (pem or der). ``uri``: the application URI."""
+    """The source's certificate and private key. A suffix is a format: pem or der. ``uri``: the application URI."""
 
     certificate: bytes
     key: bytes
@@ -128,8 +128,8 @@ def application_certificate(
 ) -> ApplicationCertificate:
     """Return the certificate of the source. With ``certificate: keep``, the first call creates and stores the certificate.
 
-    ``checks``: this process is `ingestd check`, which also creates the certificate, because it checks the access with the
-    certificate that the daemon will use.
+    ``checks``: this process is `ingestd check`. It also creates the certificate, so that it checks the access with the
+    certificate that the daemon will use. Other commands that store nothing do not create a certificate.
 
     Raises:
         SourceBroken: the certificate can't be read or stored, is not a certificate, or does not exist yet.
@@ -176,7 +176,7 @@ def _load(content: bytes, suffix: str) -> x509.Certificate:
 
 
 def _uri_of(certificate: x509.Certificate) -> str:
-    """Return the application URI of a certificate. Servers compare it with the application URI of the session."""
+    """Return the application URI of a certificate. A server compares this URI with the application URI of the session."""
     for extension in certificate.extensions:
         if isinstance(names := extension.value, x509.SubjectAlternativeName):
             for uri in names.get_values_for_type(x509.UniformResourceIdentifier):

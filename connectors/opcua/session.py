@@ -1,7 +1,7 @@
 """One connection to an OPC UA server. Each connection is a new object.
 
-The library can reconnect by itself, but if a step of this fails, the connection may stay without notifications. So a watchdog
-ends the connection in case of doubt. Then the source opens a new connection and reads everything.
+The library can reconnect by itself. But if a step of the reconnection fails, no more notifications may arrive. So a watchdog
+ends the connection if the server is silent or an error occurs. Then the source opens a new connection and reads everything.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SILENT_KEEPALIVES = 3
 _MESSAGE_BYTES = 64 * 2**20
 _END_SECONDS = 1.0
 _OVERFLOW = 0x480
-"""The status bits of a value if the server has dropped earlier values: info type DataValue, and overflow."""
+"""The status bits info type DataValue and overflow: the server has dropped earlier values of the variable."""
 _HAS_PROPERTY = 46
 _HIERARCHICAL = 33
 _OBJECTS = 85
@@ -55,7 +55,7 @@ _CLASSES = {
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """A variable. ``name``: the node id with a namespace URI. ``id``: the id in this connection; None: no such namespace."""
+    """A variable. ``name``: the node id with a namespace URI. ``id``: the node id in this connection; None: it has none."""
 
     name: str
     id: NodeId | None
@@ -65,10 +65,10 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class ServerSession:
-    """A session with a subscription, and the watchdog of both. All methods run in one event loop.
+    """A session, its subscription, and the watchdog of both. All methods run in one event loop, except `has_changed`.
 
-    ``own`` returns the certificate of the source; it is called only if the server is trusted. ``changed`` is called when
-    `take_changed` has a new name. ``ended`` is called once, when the server or the network ends the connection.
+    ``own`` returns the certificate of the source, and is called only if the server is trusted. ``changed`` is called when
+    a variable has changed. ``ended`` is called once, when the server, the network or the watchdog ends the connection.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class ServerSession:
 
         Raises:
             SourceBroken: the server can't be used as configured.
-            SourceUnavailable: the server does not trust the certificate. The source tries again, because attempts lock no
-            account. OSError, TimeoutError, asyncua.ua.UaError: the server does not respond, or refuses.
+            SourceUnavailable: the server does not trust the certificate. Another attempt is safe, because it locks no account.
+            OSError, TimeoutError, asyncua.ua.UaError: the server does not respond, or refuses the connection.
         """
         own: ApplicationCertificate | None = None
         endpoint = choose_endpoint(self._options, await self._make_client().connect_and_get_server_endpoints())
@@ -164,7 +164,7 @@ class ServerSession:
     # ------------------------------------------------------------------------------------------------------ variables
 
     async def variables(self) -> list[Variable]:
-        """Return the present variables that ``nodes`` and ``browse`` name, each variable once.
+        """Return the variables that ``nodes`` and ``browse`` select now, each variable once.
 
         Raises:
             SourceBroken: there are more than ``max_nodes`` variables.
@@ -208,13 +208,13 @@ class ServerSession:
         return found
 
     async def _children(self, id_: NodeId) -> list[Any]:
-        """Return all hierarchical references of a node to its children, except properties."""
+        """Return the hierarchical references of a node to its children. Properties are left out."""
         node = self._connected().get_node(id_)
         references = await node.get_children_descriptions(refs=_HIERARCHICAL)
         return [one for one in references if one.ReferenceTypeId.Identifier != _HAS_PROPERTY]
 
     async def _described(self, variables: list[Variable]) -> list[Variable]:
-        """Return the variables with display names, and with units if the server has units."""
+        """Return the variables with their display names, and with the units that the server has."""
         described: list[Variable] = []
         for some in _chunks(variables):
             ids = [one.id if one.id is not None else ua.NodeId() for one in some]
@@ -252,7 +252,7 @@ class ServerSession:
     # --------------------------------------------------------------------------------------------------- notifications
 
     async def subscribe(self, variables: Sequence[Variable]) -> None:
-        """Let the server report changes of these variables. An existing subscription to other variables ends."""
+        """Let the server report changes of ``variables``. A subscription to a different set of variables is replaced."""
         wanted = {one.name for one in variables}
         if self._subscription is not None:
             if wanted == set(self._monitored.values()):
@@ -266,7 +266,7 @@ class ServerSession:
             RequestedLifetimeCount=3 * keepalives + 100,
             MaxNotificationsPerPublish=10_000,
         )
-        # `Client.create_subscription` is not used: it replaces a silent subscription without a report of missed changes.
+        # `Client.create_subscription` would replace a silent subscription without reporting that changes may be missed.
         subscription = Subscription(self._connected().uaclient.session, parameters, self)
         granted = await subscription.init()
         keepalive = granted.RevisedPublishingInterval / 1000 * granted.RevisedMaxKeepAliveCount
@@ -280,13 +280,13 @@ class ServerSession:
                 await self._monitor(plain, deadband=0.0)
 
     async def _monitor(self, items: Sequence[tuple[int, Variable]], *, deadband: float) -> list[tuple[int, Variable]]:
-        """Monitor the items. Return the items that the server refused; only complete readings read them."""
+        """Monitor the items. Return the items that the server refused: only complete readings find their changes."""
         requests = []
         for handle, variable in items:
             wanted = ua.MonitoringParameters(
                 ClientHandle=handle,
                 SamplingInterval=self._options.sampling * 1000,
-                QueueSize=1,  # only the newest value is needed, so a longer queue has no use
+                QueueSize=1,  # only the newest value is needed
             )
             if deadband:
                 wanted.Filter = ua.DataChangeFilter(
@@ -298,7 +298,7 @@ class ServerSession:
         return [item for item, result in zip(items, results, strict=True) if not isinstance(result, int)]
 
     def datachange_notification(self, _node: object, _value: object, data: Any) -> None:
-        """Record that a variable has changed. The library calls this. The next reading reads the value."""
+        """Record that a variable has changed. The next reading reads its value. The library calls this method."""
         item = data.monitored_item
         if int(item.Value.StatusCode.value) & _OVERFLOW == _OVERFLOW:
             self.needs_all = True
@@ -306,12 +306,12 @@ class ServerSession:
         self._changed()
 
     def status_change_notification(self, notification: Any) -> None:
-        """End the connection, because the server has ended the subscription. The library calls this."""
+        """End the connection, because the server has ended the subscription. The library calls this method."""
         if self.is_open:
             self._end(f"The server ended the subscription ({notification.Status.name}).")
 
     def has_changed(self, name: str) -> bool:
-        """Return whether a change of the variable is not read yet. May be called in any thread."""
+        """Return whether the variable has a change that `take_changed` has not returned. Any thread may call this method."""
         return name in self._dirty
 
     def take_changed(self) -> set[str]:
@@ -322,7 +322,7 @@ class ServerSession:
     # --------------------------------------------------------------------------------------------------------- the end
 
     async def _watch(self) -> None:
-        """End the connection if the server does not respond, or if no keep-alive of the subscription arrives in time."""
+        """End the connection if the server does not respond, or if the subscription's notifications are overdue."""
         while self.is_open:
             await asyncio.sleep(self._options.timeout_seconds)  # the library's own probe has the same period
             silent = time.monotonic() - self._subscription.last_publish_at if self._subscription is not None else 0.0

@@ -16,17 +16,17 @@ MOST_CHARACTERS = 1_000_000
 """The maximum number of characters of a value's text."""
 
 _FIRST_YEAR = 1601
-"""The first year of OPC UA's time. The start of this year means that there is no time."""
+"""The first year that an OPC UA time can have. A time at the start of this year means that no time is known."""
 
 
 def value_text(variant: Any) -> str | None:
-    """Return the text of an ``asyncua.ua.Variant``; None if it is null.
+    """Return the text of an ``asyncua.ua.Variant``; None for a null value.
 
     A number has the shortest text that can be parsed to the same number. Times are ISO 8601 in UTC, bytes are hexadecimal,
     and arrays are JSON.
 
     Raises:
-        RecordUnreadable: the value has no text (a structure, for example), or the text is too long.
+        RecordUnreadable: the value can't be written as text (a structure, for example), or the text is too long.
     """
     if variant is None or variant.Value is None:
         return None
@@ -40,7 +40,7 @@ def value_text(variant: Any) -> str | None:
 
 
 def time_text(time: datetime | None) -> str | None:
-    """Return a time as ISO 8601 in UTC; None for no time."""
+    """Return a time as ISO 8601 in UTC; None if no time is known."""
     if time is None or time.year <= _FIRST_YEAR:
         return None
     return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).astimezone(UTC).isoformat()

@@ -1,4 +1,4 @@
-"""The push connector: stores the records that clients send, and acknowledges each request after its commit."""
+"""The push connector: stores records that clients send. A client gets its response after its records are durable."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from ingestd.sdk import (
 _TOGETHER = 64
 """The maximum number of messages in a batch."""
 _RESCAN_SECONDS = 30.0
-"""The longest wait for the next reading after messages could not be stored, for example because the state file was full."""
+"""The maximum wait for the next reading if messages could not be stored, for example because the state file was full."""
 _READING_SECONDS = 2.0
-"""A reading ends after this time even if more messages arrive, so that retries and acknowledgements take effect."""
+"""A reading ends after this time even if more messages arrive. Retries and acknowledgements wait for its end."""
 
 
 class PushConnector(Connector):
-    """Receives records at a path of a listener. The only partition has the path as name."""
+    """Receives records at a path of a listener. The name of the only partition is this path."""
 
     Options: ClassVar[type[PushOptions]] = PushOptions
     confirms_delivery = True
@@ -53,12 +53,12 @@ class PushConnector(Connector):
         self._known = KnownIds(context.keep("known-ids"))
         self._uncommitted: list[PushedMessage] = []
         self._undelivered: deque[tuple[int, Future[str | None]]] = deque()
-        """``acknowledge: delivered``: responses, each with the number of records in the cursor of its commit."""
+        """With ``acknowledge: delivered``: the waiting responses, each with the record count in the cursor of its commit."""
         self._rejection = ""
 
     @classmethod
     def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - it always listens
-        """Return the sentence that a push source needs no schedule."""
+        """Return a sentence: a push source needs no schedule."""
         return "A push source listens all the time, and its clients decide when they send."
 
     def partitions(self) -> Iterable[Partition]:
@@ -72,7 +72,7 @@ class PushConnector(Connector):
 
     @property
     def rescan_seconds(self) -> float:
-        """The time until the next reading, after a reading that could not store its messages."""
+        """The time until the next reading if no message arrives."""
         return _RESCAN_SECONDS
 
     @contextmanager
@@ -82,14 +82,14 @@ class PushConnector(Connector):
         self._listener = PushListener.attach(self.options.address, self.options.path, self._endpoint)
         try:
             if self.options.mode == "wake":
-                self._wake_pipelines()  # the effect of a request before the restart may have been lost
+                self._wake_pipelines()  # a request before the restart may have had no effect
                 self._endpoint.accept()
             yield
         finally:
             self._detach()
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
-        """Yield the waiting messages, several in each batch. Repeated messages are only acknowledged."""
+        """Yield the records of waiting messages, several messages in each batch. Repeated messages are only acknowledged."""
         self._give_back()
         stored: dict[str, Any] = dict(cursor) if cursor is not None else {}
         count, ids = _records_of(stored), stored.get("ids")  # a newer version may have written other types
@@ -120,7 +120,7 @@ class PushConnector(Connector):
             self._give_back()
 
     def _give_back(self) -> None:
-        """Respond to clients with messages that the runtime could not store, so that they send the messages again."""
+        """Respond with 503 to each message that the runtime could not store, so that the client sends it again."""
         if self._uncommitted:
             self._endpoint.pause()
             for message in self._uncommitted:
@@ -130,7 +130,7 @@ class PushConnector(Connector):
     def _take(self) -> list[PushedMessage] | None:
         """Return the new messages of the next batch; None if no message waits.
 
-        All messages of a batch have the same fields, so that a field that a request lacks is absent and not empty.
+        All messages of a batch have the same fields: otherwise a field that a message lacks would be read as empty.
         """
         taken = self._endpoint.inbox.take(_TOGETHER, alike=lambda first, one: first.fields == one.fields)
         if not taken:
@@ -140,7 +140,7 @@ class PushConnector(Connector):
             if not message.stored.set_running_or_notify_cancel():
                 continue
             if message.id and message.id in self._known:
-                # The first message with this id may be in this batch and not durable yet, or stored and not delivered yet.
+                # The first message with this id may be in this batch (not durable yet), or may be stored but not delivered yet.
                 if self._waits_for_delivery or any(one.id == message.id for one in fresh):
                     self._uncommitted.append(message)
                 else:
@@ -153,12 +153,12 @@ class PushConnector(Connector):
         return fresh
 
     def _batch(self, messages: Iterable[PushedMessage], count: int) -> Batch:
-        """Return the records of some messages as a batch. Positions are increasing numbers after ``count``."""
+        """Return the records of some messages as a batch. Positions are consecutive numbers from ``count`` + 1."""
         frames: list[pl.DataFrame] = []
         positions: list[int] = []
         rejects: list[Reject] = []
         for chunk in (chunk for message in messages for chunk in message.chunks):
-            # The position of the format orders records and rejects within a chunk.
+            # The positions that the format has set give the order of records and rejects within a chunk.
             numbers = {position: count + at for at, position in enumerate(_ordered(chunk.positions, chunk.rejects), 1)}
             count += len(numbers)
             frames.append(chunk.records)
@@ -174,7 +174,7 @@ class PushConnector(Connector):
         )
 
     def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: ARG002 - one partition
-        """Store the reason why all records of the batch are rejected, for the responses."""
+        """Keep the reason why all records of the batch are rejected; the responses have this reason."""
         self._rejection = reason
 
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - one partition, and one batch at a time
@@ -208,7 +208,7 @@ class PushConnector(Connector):
         )
 
     def verify(self) -> Iterable[Step]:
-        """Return the address at which the daemon listens. It is not opened, because the running daemon may use it."""
+        """Report the address at which the daemon listens. The check does not listen: the daemon may use the address."""
         kind = "a bearer token" if self.options.auth.type == "bearer" else "signatures of Standard Webhooks"
         sentence = (
             f"Clients send to http://{self.options.address}{self.options.path} with {kind}, while the daemon runs."
@@ -216,7 +216,7 @@ class PushConnector(Connector):
         return [Step(name="listener", outcome="passed", sentence=sentence)]
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
-        """Return why no messages are received; None if the source listens, or for another name."""
+        """Return why no messages are received; None if the source listens, or if ``name`` is not the partition."""
         if name != self.options.path.lstrip("/"):
             return None
         return self._listener.problem or None if self._listener is not None else "Only the running daemon listens."
@@ -226,7 +226,7 @@ class PushConnector(Connector):
         self._endpoint.inbox.close()
 
     def close(self) -> None:
-        """Stop serving the path. Clients send messages again that were not stored or not delivered."""
+        """Stop serving the path. Messages that were not acknowledged get 503, so that clients send them again."""
         self._endpoint.inbox.close()
         self._endpoint.pause()
         while self._undelivered:

@@ -1,4 +1,4 @@
-"""The endpoint of one source: authenticates clients, limits their requests, and waits until records are durable.
+"""The endpoint of one push source: authenticates clients, limits their requests, and waits until records are durable.
 
 A client proves its identity by a bearer token, or by a signature according to Standard Webhooks 1.0:
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
@@ -25,12 +25,12 @@ from ingestd.sdk.formats import RecordChunk, decode
 from ingestd.sdk.streams import Inbox
 
 _COMMIT_SECONDS = 25.0
-"""How long a request waits for its commit. Then the client gets status 503 and sends the request again."""
+"""The maximum time for which a request waits for its commit. Then the client gets status 503, and must send it again."""
 _RETRY_SECONDS = 5.0
 _MESSAGES = 256
 _MIN_INBOX_BYTES = 8 << 20
 _PREFIXES = ("webhook", "svix")
-"""The prefixes of header names. Svix, the origin of Standard Webhooks, has its own prefix for the same headers."""
+"""The prefixes of header names. Svix, which began Standard Webhooks, has its own prefix for the same headers."""
 _PARTS = ("id", "timestamp", "signature")
 _MAX_SIGNATURES = 10
 _MAX_ID = 256
@@ -39,8 +39,8 @@ _MAX_ID = 256
 class PushedMessage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Decoded records of one request. ``id``: empty if the client sends no id.
 
-    ``stored``: its result is a text when the records are durable: the reason if all records are rejected, else empty. Its
-    result is None if the records can't be stored now and the client must send them again. It is cancelled if the client leaves.
+    ``stored``: the future of the response. Its result is empty when the records are durable, or the reason if all records are
+    rejected. None: they can't be stored now, and the client must send them again. If the request ends, it is cancelled.
     """
 
     id: str
@@ -55,7 +55,7 @@ class PushedMessage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class PushRefused(Exception):
-    """The response to a request that was not accepted. ``retry_after``: seconds; 0: no Retry-After header."""
+    """The response to a request that is refused. ``retry_after``: in seconds; 0: no Retry-After header."""
 
     def __init__(
         self, status: int, sentence: str, *, retry_after: float = 0.0, headers: tuple[tuple[str, str], ...] = ()
@@ -67,7 +67,7 @@ class PushRefused(Exception):
 
 
 class RequestRate:
-    """A token bucket: ``per_second`` requests, and a burst of twice as many. ``now`` is in monotonic seconds."""
+    """A token bucket for ``per_second`` requests; a burst may be twice as large. ``now`` is in monotonic seconds."""
 
     def __init__(self, per_second: float, *, now: float) -> None:
         self._per_second = per_second
@@ -82,7 +82,7 @@ class RequestRate:
         return max(0.0, (1 - self._tokens) / self._per_second)
 
     def take(self, now: float) -> float:
-        """Take a token and return 0. If there is none, return the seconds until one is available."""
+        """Take a token and return 0. If there is no token, return the seconds until a token is available."""
         wait = self.wait(now)
         if not wait:
             self._tokens -= 1
@@ -92,7 +92,7 @@ class RequestRate:
 class PushEndpoint:
     """Receives the requests of one path in the listener's event loop, and passes their messages to the reading.
 
-    ``context``: the context of the source. ``on_wake`` is called for each accepted request of ``mode: wake``.
+    ``context``: the context of the source. ``on_wake`` is called for each accepted request with ``mode: wake``.
     """
 
     def __init__(self, options: PushOptions, context: SourceContext, *, on_wake: Callable[[], None]) -> None:
@@ -123,8 +123,8 @@ class PushEndpoint:
         """Check a request before its body is read. Raise `PushRefused` if it is not accepted."""
         _check_headers(self._options.auth, headers, self._context.now())
         _message_id(self._options.auth, headers)
-        # The rate is only compared here. A request counts when it is whole and authentic, so that no other client can use up
-        # the rate.
+        # Here the rate is only checked. A request counts when it is complete and authentic. So no unauthenticated client can
+        # use up the rate.
         if wait := self._rate.wait(time.monotonic()):
             raise self._too_many(wait)
         if self._context.paused.is_set():
@@ -222,7 +222,7 @@ def _check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None
 
 
 def _message_id(auth: PushAuth, headers: Mapping[str, str]) -> str:
-    """Return the id of the message, which is the same in each repetition; empty if the client sends no id."""
+    """Return the id of the message; empty if the client sends no id. A repeated message has the same id."""
     found = headers.get(f"{_prefix(headers)}-id") or headers.get("idempotency-key") or ""
     if len(found) > _MAX_ID:
         raise _denied(auth, f"The id of the message has more than {_MAX_ID} characters.")
@@ -235,5 +235,5 @@ def _denied(auth: PushAuth, sentence: str) -> PushRefused:
 
 
 def _prefix(headers: Mapping[str, str]) -> str:
-    """Return the prefix of the header names, which is the same for all headers of a request."""
+    """Return the prefix of the header names. All headers of a request have the same prefix."""
     return next((one for one in _PREFIXES if f"{one}-signature" in headers or f"{one}-id" in headers), _PREFIXES[0])

@@ -1,7 +1,7 @@
-"""The ids of durable messages, so that a repeated message is acknowledged and not stored again.
+"""The ids of durable messages. With these, a repeated message is recognized, acknowledged and not stored again.
 
 The newest ids are in the cursor, which is committed together with the records. When the cursor has many ids, they move to a
-file of the connector. The cursor keeps the ids until the file is written, so no id is lost in a crash.
+file of the connector. The cursor keeps the ids until the file is written, so a crash loses no id.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_IN_CURSOR = 4_096
 
 
 class KnownIds:
-    """Digests of ids in the order of their arrival. Only the reading thread may use an object."""
+    """Digests of ids in the order of their arrival. Only the thread that reads the source may use this object."""
 
     def __init__(self, file: KeptFile) -> None:
         self._file = file
@@ -36,7 +36,7 @@ class KnownIds:
         self._recent = {base64.b64decode(one): None for one in recent}
 
     def __contains__(self, identity: str) -> bool:
-        """Return whether the id belongs to a durable message, or was added for the next batch."""
+        """Return whether the id belongs to a durable message, or to a message of the next batch (`add`)."""
         digest = _digest(identity)
         return digest in self._recent or digest in (self._known or {})
 
@@ -54,7 +54,7 @@ class KnownIds:
         return len(self._recent) >= _MOST_IN_CURSOR
 
     def compact(self) -> None:
-        """Move the ids of the cursor to the file if there are many. All ids must be committed before.
+        """Move the ids of the cursor to the file if there are many. All these ids must be committed already.
 
         Raises:
             OSError: the file can't be written. The cursor keeps the ids.

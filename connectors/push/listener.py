@@ -1,7 +1,7 @@
 """The HTTP listener of the push sources: one listener for each address, with a path for each source.
 
-Connections, sizes, times and rates are limited for all clients. If there are too many connections, a connection with a slow
-client is closed, so that slow clients do not block other clients.
+For all clients, the number of connections, sizes, times and rates are limited. If there are too many connections, a slow
+client's connection is closed, so that slow clients do not block other clients.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _LIMITS = ConnectionLimits(
 _RETRY_SECONDS = 5.0
 _START_SECONDS = 10.0
 BEGINNING_SECONDS = 60.0
-"""For this time after a path is added or removed, unknown paths get 503 with Retry-After: pipelines start one by one."""
+"""Pipelines start one by one. So for this time after a path is added or removed, unknown paths get 503 with Retry-After."""
 
 
 class PushListener:
-    """Listens at one address while it has an endpoint. Thread-safe; use `attach` and `detach`."""
+    """Listens at one address while it has an endpoint. Use `attach` and `detach`, which are thread-safe."""
 
     _open: ClassVar[dict[str, PushListener]] = {}
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -61,7 +61,7 @@ class PushListener:
 
     @classmethod
     def attach(cls, address: str, path: str, endpoint: PushEndpoint) -> PushListener:
-        """Serve ``path`` at ``address``. Return the listener when it listens, or after its first attempt has failed.
+        """Serve ``path`` at ``address``. Return the listener when it listens, or when its first attempt has failed.
 
         Raises:
             SourceBroken: another source has the path.
@@ -86,7 +86,7 @@ class PushListener:
             self._changed = time.monotonic()
             if not self._endpoints:
                 del self._open[self.address]
-                self._thread.close()  # the lock is held, because the next listener needs the address to be free
+                self._thread.close()  # with the lock: the next listener at this address needs it to be free
 
     async def _run(self) -> None:
         with await self._bind() as sock:

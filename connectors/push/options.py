@@ -57,7 +57,7 @@ class WebhookSignature(ConnectorOptions):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys of the signatures."""
+        """The decoded secrets, which are the keys of the signatures."""
         return tuple(_decoded(one) for one in as_tuple(self.secret))
 
 

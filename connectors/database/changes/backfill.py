@@ -1,11 +1,11 @@
 """A backfill: every row of a table is read again, one page with each reading of changes.
 
-The state of the backfill is a member of the cursor, so it becomes durable with the rows of the page. A page holds the rows
-after the last key of the previous page, up to its own last key. The page is read in the transaction of the changes. So its
-rows are as new as the cursor, and their later changes are found as usual.
+The state of the backfill is a member of the cursor, so it becomes durable with the rows of the page. A page has the rows
+after the last key of the previous page, up to its own last key. The page is read in the same transaction as the changes. So
+its rows are as new as the cursor, and their later changes are found as usual.
 
-The pages neither overlap nor leave a gap, with any collation, and also if the text of a key is not exact. So each row is in
-exactly one page, also with equal keys. A row with NULL in its key is in no page: such a row is rejected before it is mapped.
+Pages neither overlap nor leave a gap, with any collation, and even if the text of a key is not exact. So each row is in
+exactly one page, also if keys are equal. A row with NULL in its key is in no page, because it is rejected anyway.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Backfill(NamedTuple):
 
     keys: tuple[str, ...]
     after: tuple[Parameter, ...] | None = None
-    """The last key of the last page that was read; None: no page was read."""
+    """The last key of the last page that was read; None if no page was read yet."""
     rows: int = 0
-    """The number of rows that were read."""
+    """The number of rows that the backfill has read."""
     of: int | None = None
     """The number of rows of the table when the backfill began; None before its first page."""
 
@@ -48,14 +48,14 @@ class Backfill(NamedTuple):
 
 
 class BackfillPage(NamedTuple):
-    """The condition of a page's rows. ``after``: the last key of the page; None: the page is the last page."""
+    """The condition that selects a page's rows. ``after``: the last key of the page; None if it is the last page."""
 
     restriction: Restriction
     after: tuple[Parameter, ...] | None
 
 
 def stored_backfill(cursor: Mapping[str, Any] | None, keys: Sequence[str]) -> Backfill | None:
-    """Return the backfill of a cursor; None if there is none. If the configured keys changed, the backfill begins again."""
+    """Return the backfill of a cursor, or None. If the configured keys have changed, the backfill begins again."""
     member = cursor.get(_MEMBER) if cursor is not None else None
     if member is None:
         return None
@@ -66,10 +66,10 @@ def stored_backfill(cursor: Mapping[str, Any] | None, keys: Sequence[str]) -> Ba
 
 
 def begin_backfill(cursor: Cursor, dialect: SqlDialect) -> Cursor:
-    """Return the cursor with a new backfill; a running backfill begins again.
+    """Return the cursor with a new backfill, which replaces a running backfill.
 
     Raises:
-        SourceBroken: the table can't be read in pages, or every reading is whole.
+        SourceBroken: the table can't be read in pages, or every reading reads the whole table.
     """
     if "reading" not in cursor:
         raise SourceBroken(
@@ -94,7 +94,7 @@ def cancel_backfill(cursor: Cursor) -> Cursor:
 
 
 def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillPage:
-    """Return the next page of a backfill: ``most_rows`` rows, and all further rows with the key of the last of these rows."""
+    """Return the next page of a backfill: ``most_rows`` rows, and further rows if their key equals the last row's key."""
     dialect, keys = rows.dialect, rows.key_columns
     names = [f"{ALIAS}.{dialect.quote(column.name)}" for column in keys]
     parts = [Restriction(" AND ".join(f"{name} IS NOT NULL" for name in names))]
@@ -102,7 +102,7 @@ def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillP
         parts.append(_beyond(names, backfill.after, ">"))
     rest = _joined(parts)
     order = f"WHERE {rest.condition} ORDER BY {', '.join(names)} LIMIT 1 OFFSET {most_rows - 1}"
-    # Each value of SQLite has its own type, and SQLite sorts numbers before texts. So the page needs the types of the key.
+    # In SQLite, each value has its own type, and numbers sort before texts. So the types of the key's values are read, too.
     kinds = [
         ResultColumn(name=f"kind {at}", type="", expression=dialect.storage_class.format(name))
         for at, name in enumerate(names)
@@ -110,7 +110,7 @@ def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillP
     frames = rows.session.frames([*keys, *kinds], rows.dialect.source, order, rest.parameters)
     found = pl.concat([frame.records for frame in frames]).rows()
     last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
-    # A key can't end a page if it has no exact text, or equals the previous end. Then all remaining rows are one page.
+    # A key without an exact text, or equal to the previous end, can't end a page. Then all remaining rows are one page.
     after = tuple(value for value in last[0] if value is not None) if last else ()
     if len(after) < len(names) or after == backfill.after:
         return BackfillPage(rest, None)

@@ -1,4 +1,4 @@
-"""The cursor of changes: its members, and how it is moved back to an earlier value of the cursor column."""
+"""The cursor of readings of changes: its members, and how it is moved back to an earlier time or number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def new_reading() -> str:
-    """Return a new id for a reading. The row index and the remembered state belong to a reading by this id."""
+    """Return a new id for a reading. The row index and the remembered state store the id of their reading."""
     return uuid.uuid4().hex[:16]
 
 
@@ -57,7 +57,7 @@ def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
     if bound is None:
         raise SourceBroken("The cursor holds no time and no number, because changed rows are not found by a column.")
     earlier = _number(to, bound) if isinstance(bound, str) else _moment(to, int(bound))
-    # A new reading id, so that the connector does not use what it remembers of the reading with the old cursor.
+    # With a new reading id, the connector does not use what it remembers of the last reading.
     return {**token, "reading": new_reading(), "state": {**state, "bound": earlier}}
 
 

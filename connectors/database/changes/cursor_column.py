@@ -1,13 +1,13 @@
-"""Methods that find changed rows by a column with the time or the number of the last change.
+"""Methods that find changed rows by a cursor column: a column with the time or the number of a row's last change.
 
-`EndedTransactions` reads all rows with a time after a bound. A row's time is the time of its statement or of its transaction,
-so a transaction that begins later writes later times. When every transaction that ran at a moment has ended, no row with a
-time before this moment can appear any more. Then this moment, less the slack, becomes the bound. The bound comes from the
-server's clock, so NULL, infinite and future values of rows can't move it. The slack covers three things: the instant between
-the start and the listing of a transaction, times without fractions of a second, and clients that write their own times.
+`EndedTransactions` reads all rows with a time from a bound on. A row's time is the time of its statement or of its transaction,
+so a transaction that begins later writes later times. When every transaction that ran at a moment has ended, no new row with a
+time before this moment can appear. Then this moment, less the slack, becomes the bound. The bound comes from the server's
+clock, so NULL, infinite and future values of rows can't move it. The slack covers three things: the instant between the start
+and the listing of a transaction, times without fractions of a second, and clients that write their own times.
 
 `TimeLag` and `NumberLag` are for servers that do not show which transactions run. The lag is the longest expected duration of
-a writing transaction. Numbers always need a lag, because a sequence assigns numbers, some from a cache, long before a commit.
+a writing transaction. Numbers always need a lag, because a sequence assigns a number long before the transaction commits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONED = frozenset({"timestamp with time zone", "timestamptz"})
 _LOCAL = frozenset({"timestamp without time zone", "timestamp", "datetime", "date"})
 _MOST_RUNNING = 2_000
-"""If more transactions run, the moment is not stored, so that the cursor stays small. A later moment is used."""
+"""If more transactions run at a moment, this moment is not stored but a later one, so that the cursor stays small."""
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _NOW = {
     "postgresql": "SELECT (extract(epoch FROM now()) * 1000000)::bigint",
@@ -54,8 +54,8 @@ _IDENTITY = {
 class ColumnClock:
     """Writes SQL that compares the cursor column, of the type ``kind``, with moments in microseconds since the epoch.
 
-    A column without a zone holds the local time of ``zone``. If clocks are set back, an hour of local times occurs twice. Then
-    the bound is an hour earlier and the end is an hour later, so that no row is missed.
+    A column without a zone has local times of ``zone``. When clocks are set back, an hour of local times occurs twice. In such
+    an hour the range begins an hour earlier or ends an hour later, so that no row is missed.
     """
 
     def __init__(self, dialect: SqlDialect, kind: str, zone: str) -> None:
@@ -76,7 +76,7 @@ class ColumnClock:
         return Restriction(f"{self._column} IS NULL OR {self._column} > {self._moment(last, later=True)}{infinite}")
 
     def _moment(self, at: int, *, later: bool) -> str:
-        """Return the SQL for a moment in the type of the column. ``later``: the later of two ambiguous local times."""
+        """Return the SQL for a moment in the type of the column. ``later``: choose the later of two possible local times."""
         moment = _EPOCH + timedelta(microseconds=at)
         text, other = _text(moment), _text(moment + timedelta(hours=-1 if later else 1))
         if self._has_zone:
@@ -98,12 +98,12 @@ def is_time(kind: str) -> bool:
 
 def has_zone(dialect: SqlDialect, kind: str) -> bool:
     """Return whether values of a type have a time zone."""
-    # MariaDB stores a TIMESTAMP in UTC and shows it in the zone of the session, which is UTC here.
+    # MariaDB stores a TIMESTAMP in UTC, and returns it in the session's zone. These sessions use UTC.
     return _plain(kind) in _ZONED or (dialect.name == "mariadb" and _plain(kind) == "timestamp")
 
 
 class _ByColumn(ChangeMethod):
-    """A method that identifies only the server, because a change of the table's definition does not affect it."""
+    """A method with a cursor column. It identifies only the server: a new definition of the table does not affect it."""
 
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""
@@ -111,7 +111,7 @@ class _ByColumn(ChangeMethod):
 
 
 class _ByTime(_ByColumn):
-    """A method with a cursor column of times. ``clock`` compares the times."""
+    """A method with a cursor column of times. ``clock`` writes the SQL that compares times."""
 
     def __init__(self, dialect: SqlDialect, guarantee: Guarantee, clock: ColumnClock) -> None:
         super().__init__(dialect, guarantee)
@@ -135,7 +135,7 @@ class EndedTransactions(_ByTime):
         self._list_running = list_running
 
     def observe(self, session: ReadSession) -> Observation:
-        """See `ChangeMethod.observe`. A transaction that ended before this call is visible in every later transaction."""
+        """See `ChangeMethod.observe`. Every later transaction sees the rows of a transaction that ended before this call."""
         return self._list_running(session)
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
@@ -162,7 +162,7 @@ class EndedTransactions(_ByTime):
 
 
 class TimeLag(_ByTime):
-    """Reads the rows with a time after the time of the last reading minus the lag."""
+    """Reads the rows with a time from the last reading's time minus the lag."""
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
         """See `ChangeMethod.follow`."""
@@ -176,7 +176,7 @@ class TimeLag(_ByTime):
 
 
 class NumberLag(_ByColumn):
-    """Reads the rows from a number on. This was the highest finite number at a reading that is older than the lag."""
+    """Reads the rows from a bound on. The bound is the highest finite number that existed more than the lag ago."""
 
     def __init__(self, dialect: SqlDialect, guarantee: Guarantee) -> None:
         super().__init__(dialect, guarantee)
@@ -210,7 +210,7 @@ def _now(dialect: SqlDialect, session: ReadSession) -> int:
 
 
 def _text(moment: datetime) -> str:
-    # strftime is not used, because it writes years before 1000 with fewer than four digits.
+    # strftime would write years before 1000 with fewer than four digits.
     return moment.replace(tzinfo=None).isoformat(" ", "microseconds")
 
 

@@ -1,7 +1,7 @@
-"""Rows with a hash that the server computes, and the sweep, which compares the keys of all rows with the row index.
+"""Rows with a hash that the server computes; and the sweep, which compares the keys of all rows with the row index.
 
-The sweep finds removed rows and changed keys. If the method may miss written rows, the server also hashes each row,
-and the rows with a different hash are read by their keys. So the sweep of an unchanged table of long rows transfers few bytes.
+The sweep finds removed rows and changed keys. If the method may miss written rows, the server also hashes each row.
+Rows with a different hash are then read by their keys. So if no row has changed, a sweep transfers only keys and hashes.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from connectors.database.port import PLACEHOLDER, Frame, ReadSession, ResultColu
 
 _HASH = "ingestd_row_hash"
 _MOST_READ = 5_000
-"""The maximum number of rows that are read by their keys. If more rows differ, everything is read."""
+"""The maximum number of rows that a sweep reads by their keys. If more rows differ, everything is read."""
 _MOST_REMOVED = 100_000
 _KEYS_IN_STATEMENT = 1_000
 
 
 class HashedRows(NamedTuple):
-    """The parameters of a reading: session, columns, row hash and method."""
+    """How the rows of one reading are read: session, columns, row hash and method."""
 
     session: ReadSession
     columns: Sequence[ResultColumn]
     hashed: ResultColumn | None
     """The column of the row hash; None if the server computes no hash."""
     definition: str
-    """A digest of everything that the hashes depend on."""
+    """A digest of the settings and facts on which the row hashes depend."""
     method: ChangeMethod
     restriction: Restriction | None
-    """The condition for the rows that may have changed; None: all rows."""
+    """The condition that selects the rows that may have changed; None selects all rows."""
 
     @property
     def dialect(self) -> SqlDialect:
-        """The SQL of the database."""
+        """The SQL dialect of the database."""
         return self.method.dialect
 
     @property
@@ -49,11 +49,11 @@ class HashedRows(NamedTuple):
 
     @property
     def with_hash(self) -> Sequence[ResultColumn]:
-        """The columns, and the column of the row hash if there is one."""
+        """The columns, and the column of the row hash if the server computes hashes."""
         return [*self.columns, self.hashed] if self.hashed is not None else self.columns
 
     def split(self, frame: Frame) -> tuple[Frame, pl.Series, pl.Series]:
-        """Return a frame without its hash column, the positions of its rows, and the hashes as bytes (null: unknown)."""
+        """Return the frame without its hash column, the positions of its rows, and their hashes (null: unknown)."""
         records = frame.records
         positions = positions_of(records, self.dialect.options.keys, first=1)
         if self.hashed is None:
@@ -90,14 +90,14 @@ def select_rows(frame: Frame, mask: pl.Series) -> Frame:
 
 
 class SweptKeys(NamedTuple):
-    """The result of a sweep. ``removed``: positions. ``different``: keys of rows with a changed hash, as columns of text."""
+    """The result of a sweep. ``removed``: positions of removed rows. ``different``: keys of rows with a different hash."""
 
     removed: tuple[str, ...]
     different: pl.DataFrame
 
 
 def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
-    """Compare the keys of all rows with the index. Compare also the hashes if the method does not find every written row.
+    """Compare the keys of all rows with the index. If the method may miss written rows, also compare the hashes.
 
     Return None if everything must be read: the index can't be used, a key occurs twice or is inexact, or too many rows differ.
     """
@@ -109,7 +109,7 @@ def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
     for frame in rows.session.frames([*keys, hashed] if hashed is not None else keys, rows.dialect.source):
         is_usable = is_usable and index.is_valid and not frame.faults
         if not is_usable:
-            continue  # read this result to its end, because no other statement can run before
+            continue  # the result is read to its end, because only then can the next statement run
         positions = positions_of(frame.records, names, first=1)
         index.add_listed(positions)
         if hashed is not None:
@@ -124,7 +124,7 @@ def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
 
 
 def read_keys(rows: HashedRows, keys: pl.DataFrame) -> Iterator[Frame]:
-    """Yield the rows with these keys. The database may also return other rows, if it ignores the case of text."""
+    """Yield the rows with these keys. If the database ignores the case of text, it may also return other rows."""
     row = f"({', '.join([PLACEHOLDER] * keys.width)})" if keys.width > 1 else PLACEHOLDER
     names = ", ".join(map(rows.dialect.quote, keys.columns))
     for page in keys.iter_slices(_KEYS_IN_STATEMENT):

@@ -1,4 +1,4 @@
-"""Parser for the keys of changed rows in messages of pgoutput, version 1. Other values are read from the table later."""
+"""Parser of pgoutput messages (version 1) that returns only the keys of changed rows. The rows are read from the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class UnreadableChange(Exception):
 
 
 class ChangedKeys(NamedTuple):
-    """Keys of changes. ``written``: of inserted or updated rows. ``removed``: old keys of rows. The two sets may overlap."""
+    """Keys of rows: ``written`` (inserted or updated), ``removed`` (deleted, or before an update). The sets may overlap."""
 
     written: frozenset[Key]
     removed: frozenset[Key]
@@ -23,7 +23,7 @@ class ChangedKeys(NamedTuple):
 def changed_keys(messages: Iterable[bytes], key: Sequence[str], relations: frozenset[int]) -> ChangedKeys:
     """Return the keys in the messages of committed transactions.
 
-    ``key``: the names of the key columns. ``relations``: the object ids of the table and its partitions; no others are read.
+    ``key``: the names of the key columns. ``relations``: object ids of the table and its partitions. Other tables are ignored.
 
     Raises:
         UnreadableChange: a message does not show the key of a row.

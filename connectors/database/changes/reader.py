@@ -1,15 +1,14 @@
-"""The sequence of readings: whole readings and readings of changes, their cursor, and the sweep.
+"""The reader of a source: whole readings and readings of changes, their cursor, and the sweep.
 
-The cursor holds the state of the method, a fingerprint of what is read, and the time of the last whole reading. The fingerprint
-covers the address, the query or table, the cursor column, the columns and the server. If any of these changes, the cursor is
-not valid any more, so everything is read.
+The cursor has the state of the method, a fingerprint, and the times of the last sweep and the last whole reading. The
+fingerprint covers the address, the query or table, the cursor column, the columns and the server. If one of these changes, the
+cursor is no longer valid, and everything is read.
 
 A sweep compares the keys and the row hashes of the server with the row index. If the index can't be used, or ``whole_seconds``
-have passed, the sweep becomes a whole reading, which the intake compares with the mirror.
+have passed, a whole reading replaces the sweep. The intake compares a whole reading with the mirror.
 
-While a backfill runs, each reading of changes also yields the rows of the next page, known rows included. If a whole reading is
-due during the backfill, only the next page is read. Otherwise the whole table would be read for each page. One whole reading
-follows the last page.
+While a backfill runs, each reading of changes also yields all rows of the next page. If the method then requests all rows, only
+the next page is read: otherwise the whole table would be read for each page. One whole reading follows the last page.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialec
 from ingestd.sdk import Cursor, SourceContext, counted
 
 _KEPT_SECONDS = 3600
-"""After this time the cursor is stored again, even if nothing changed, so that a restart need not read further back."""
+"""After this time the cursor is stored again, even if nothing changed. So a restart never begins at a much older cursor."""
 
 _PARTS: Mapping[str, str] = {
     "source": "the address, the table or query, or the cursor column and its settings",
@@ -61,21 +60,21 @@ _NOTHING = Restriction("1 = 0")
 
 
 class ReadRows(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of one reading."""
+    """Some rows of a reading."""
 
     frame: Frame
     whole: bool
-    """True if the reading holds every row, so that a missing row was removed."""
+    """True if the reading yields every row. Then a row that is missing was removed."""
     last: bool = False
     """True for the last frame."""
     cursor: Cursor = {}
     """The cursor after the reading; empty before the last frame, so that an interrupted reading is repeated."""
     removed: tuple[str, ...] | None = None
-    """On the last frame of a sweep: the positions of the rows that are missing."""
+    """For the last frame of a sweep: the positions of the removed rows. None without a sweep."""
 
 
 class _Memory(NamedTuple):
-    """The state after the last reading. It may be newer than the durable cursor of ``reading``, if no row was new."""
+    """The state after the last reading. If no row was new, it is newer than the durable cursor with the id ``reading``."""
 
     reading: str
     state: State
@@ -83,7 +82,7 @@ class _Memory(NamedTuple):
 
 
 class _Begin(NamedTuple):
-    """The start of a reading. ``version``: the file's version. ``has_page``: the next page of ``backfill`` is read, too."""
+    """What is known when a reading begins. ``version``: see `ChangeMethod.version`. ``has_page``: a page is also read."""
 
     token: Token | None
     memory: _Memory | None
@@ -97,9 +96,9 @@ class _Begin(NamedTuple):
 
 
 class ChangeReader:
-    """Reads a source repeatedly. Only one thread may use it, except the attributes `guarantee`, `notice` and `progress`.
+    """Reads a source repeatedly. Only `guarantee`, `notice` and `progress` may be used by more than one thread.
 
-    ``open_session`` opens a session of a database with ``dialect``. ``choose`` selects the method; None: `choose_method`.
+    ``open_session`` opens a session of the database. ``choose`` selects the method; the default is `choose_method`.
     """
 
     def __init__(
@@ -124,18 +123,18 @@ class ChangeReader:
         self._forgotten = ""
         self._carried: Backfill | None = None
         self.guarantee: Guarantee | None = None
-        """The guarantee of the method that was chosen last; None before the first reading."""
+        """The guarantee of the method that was chosen last; None if none was chosen yet."""
         self.notice = ""
-        """A sentence about rows with changes that only the sweep finds; empty if there are no such rows."""
+        """A sentence about rows with changes that only a sweep finds; empty if the last sweep found no such row."""
         self.progress = ""
         """A sentence about the running backfill; empty if no backfill runs."""
         self.is_backfilling = False
-        """True if the last reading was complete, and the next reading is due at once because of a backfill."""
+        """True if the last reading reached its end, and the next reading is due at once because a backfill continues."""
         self.is_paused = False
         """True if a backfill must wait. The cursor keeps the progress of the backfill."""
 
     def reset(self) -> None:
-        """Make the next reading whole."""
+        """Let the next reading read everything. A backfill is forgotten."""
         self._forget, self._forgotten, self._carried = True, "", None
 
     def close(self) -> None:
@@ -145,7 +144,7 @@ class ChangeReader:
             self._file.close()
 
     def choose(self) -> Guarantee:
-        """Choose the method, without reading rows, and return its guarantee.
+        """Choose the method, and return its guarantee. No row is read.
 
         Raises:
             SourceUnavailable: the database is not reachable now.
@@ -155,7 +154,7 @@ class ChangeReader:
             return self._choose(session, named_columns(session, self._dialect)).guarantee
 
     def read(self, cursor: Cursor | None) -> Iterator[ReadRows]:
-        """Yield the rows that may have changed since ``cursor``, or all rows; nothing if no row has changed.
+        """Yield the rows that may have changed since ``cursor``, or all rows. Yield nothing if no row has changed.
 
         Raises:
             SourceUnavailable: the database is not reachable now.
@@ -223,7 +222,7 @@ class ChangeReader:
         yield from self._all(rows, cursor_after, following)
 
     def _begin_reading(self, cursor: Cursor | None) -> _Begin:
-        """Return the start of the reading. A waiting backfill is kept, also if a whole reading comes between its pages."""
+        """Return what is known when a reading begins. A paused backfill is kept, even if the next reading is whole."""
         token = stored_token(cursor)
         if token is not None and self._forget and token["reading"] == self._forgotten:
             self._forget = False  # the whole reading that `reset` requested is durable
@@ -238,7 +237,7 @@ class ChangeReader:
         return _Begin(token, memory, version, backfill, has_page=backfill is not None and not self.is_paused)
 
     def _state(self, token: Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
-        """Return the state to continue from; None if there is no state, or if the fingerprint has changed."""
+        """Return the state after the last reading; None if there is no state, or if the fingerprint has changed."""
         if token is None:
             return None
         changed = [name for name in _PARTS if token["fingerprint"].get(name) != fingerprint[name]]
@@ -250,7 +249,7 @@ class ChangeReader:
         return state
 
     def _all(self, rows: HashedRows, cursor: Token, following: _Memory | None = None) -> Iterator[ReadRows]:
-        """Yield every row. Remember the state ``following`` afterwards; if it is None, the row index keeps no row."""
+        """Yield every row. Afterwards, remember the state ``following``. If it is None, no row is put into the row index."""
         is_indexed = following is not None and rows.hashed is not None and bool(rows.dialect.options.keys)
         if is_indexed:
             self._index.begin_whole(rows.definition)
@@ -273,7 +272,7 @@ class ChangeReader:
             yield replace(held, cursor=cursor, last=True)
 
     def _sweep(self, rows: HashedRows, since: Token) -> SweptKeys | None:
-        """Compare the keys with the row index. Return None if everything must be read."""
+        """Compare the keys of all rows with the row index. Return None if a whole reading is due or needed."""
         can_compare = self._index.is_valid and self._finds_keys
         is_due = self._is_due(since, "whole", self._options.whole_seconds)
         return sweep_keys(rows, self._index) if can_compare and not is_due else None
@@ -290,9 +289,9 @@ class ChangeReader:
     def _changes(
         self, rows: HashedRows, cursor: Token, token: Token, swept: SweptKeys | None, begin: _Begin
     ) -> Iterator[ReadRows]:
-        """Yield the next page of a backfill, and the rows that the index does not know.
+        """Yield the next page of a backfill, and the rows that are new or changed according to the index.
 
-        If there is no row to yield, yield an empty frame with the cursor if the cursor is old, else nothing.
+        If there is nothing new, yield nothing. But if the stored cursor is old, yield an empty frame with the new cursor.
         """
         backfill = begin.backfill if begin.has_page else None
         held = ReadRows(frame=rows.empty_frame(), whole=False)
@@ -323,21 +322,21 @@ class ChangeReader:
             held = replace(held, frame=fresh)
         removed = swept.removed if swept is not None else None
         if swept is not None and not rows.method.finds_every_change and found < swept.different.height:
-            # The database can't find rows by the text of their keys, so sweeps are whole readings from now on.
+            # The database can't find rows by the text of their keys. So from now on, whole readings replace sweeps.
             self._finds_keys, removed, cursor = False, None, {**cursor, "swept": token["swept"]}
         if found or paged or removed:
             self._index.end_changes(cursor["reading"], removed or ())
         else:
-            cursor = {**cursor, "reading": token["reading"]}  # the index belongs to the earlier reading
+            cursor = {**cursor, "reading": token["reading"]}  # the index still belongs to the earlier reading
         self._memory = _Memory(cursor["reading"], cursor["state"], begin.version if begin.is_unchanged else None)
         is_old = cursor["at"] - token["at"] >= _KEPT_SECONDS
         if found or backfill is not None or removed is not None or is_old:
-            # After a reading of only the last page, a whole reading must follow, because it did not look for changes.
+            # If only the last page was read, changes were not looked for. So a whole reading must follow.
             self.is_backfilling = backfill is not None and ("backfill" in cursor or rows.restriction is _NOTHING)
             yield replace(held, cursor=cursor, last=True, removed=removed)
 
     def _page(self, rows: HashedRows, backfill: Backfill) -> tuple[Iterator[Frame], Backfill]:
-        """Return the rows of the next page, and the backfill after this page; its ``after`` is None at the end."""
+        """Return the rows of the next page, and the backfill after it. Its ``after`` is None if this page is the last."""
         if backfill.of is None:
             backfill = backfill._replace(
                 of=int(rows.session.scalar(f"SELECT count(*) FROM {rows.dialect.source}") or 0)
@@ -347,7 +346,7 @@ class ChangeReader:
         return frames, backfill._replace(after=after)
 
     def _after_page(self, cursor: Token, backfill: Backfill, paged: int) -> Token:
-        """Return the cursor after a page of ``paged`` rows."""
+        """Return the cursor after a page with ``paged`` rows. ``backfill``: the backfill after this page."""
         backfill = backfill._replace(rows=backfill.rows + paged)
         if backfill.after is not None:
             self.progress = backfill.progress
@@ -388,6 +387,6 @@ class ChangeReader:
 
 
 def _release(method: ChangeMethod, session: ReadSession, token: Token | None, memory: _Memory | None) -> None:
-    """Let the server release what it holds for the readings that are durable."""
+    """Let the server release what it holds for durable readings, if the cursor has a state of this method."""
     if token is not None and token["fingerprint"].get("method") == type(method).__name__:
         method.release(session, memory.state if memory is not None else token["state"])

@@ -1,11 +1,11 @@
-"""Positions and hashes of the rows of the last reading, in a private SQLite file in the same folder as the state file.
+"""The row index: positions and hashes of the rows of the last reading, in a private SQLite file next to the state file.
 
 The file only saves work. It stores the id of its reading, and is used only with the durable cursor of this reading. A reading
-stores its rows as changes before the intake can store them. The changes become valid with the cursor of the reading. If the
-reading ends early, its rows count as unknown, because the intake may have stored some of them. So after a crash, or if the
-file is old, foreign or missing, rows are read again, and no change is missed.
+writes its rows into the index as changes before it yields them. The changes become valid when the reading's cursor is durable.
+If the reading ends early, its rows count as unknown, because the intake may have stored some of them. So after a crash, or if
+the file is old, foreign or missing, rows are read again, and no change is missed.
 
-The memory is bounded, because SQLite sorts in temporary files. A hash has 128 bits of SHA-256, so it identifies a row's text.
+Memory is limited, because SQLite sorts in temporary files. A hash has 128 bits of SHA-256, so it identifies a row's text.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _Result = TypeVar("_Result")
 
 
 class RowIndex:
-    """The index of the rows of one source. No method raises.
+    """The index of the rows of one source. Its methods raise no error of the file.
 
-    ``locate`` returns the path of the file; None: the index is not kept after `close`. ``report`` logs a sentence.
+    ``locate`` returns the path of the file, or None if the index is not kept after `close`. ``report`` logs a sentence.
     A file that can't be used is deleted. Then all rows are unknown until the next whole reading.
     """
 
@@ -48,22 +48,22 @@ class RowIndex:
         self._report = report
         self._connection: sqlite3.Connection | None = None
         self.is_valid = False
-        """True if the index holds all rows of the reading that `begin` named, and all changes after this reading."""
+        """True if the index has all rows up to the reading that `begin` named, and all changes since this reading."""
 
     def begin(self, reading: str, definition: str) -> None:
-        """Begin the reading after the durable reading ``reading``. ``definition``: see `HashedRows.definition`."""
+        """Begin a reading of changes. ``reading``: the id of the last durable reading. ``definition``: see `HashedRows`."""
         self.is_valid = False
         self.is_valid = self._attempt(lambda connection: _begin(connection, reading, definition), default=False)
 
     def select_new(self, positions: pl.Series, hashes: pl.Series) -> pl.Series:
-        """Return a mask that is true for rows with an unknown position or hash. ``hashes``: a series of ``pl.Binary``."""
+        """Return a mask that is true for each row with an unknown position or hash. ``hashes`` are of type ``pl.Binary``."""
         everything = pl.repeat(value=True, n=positions.len(), dtype=pl.Boolean, eager=True)
         if not self.is_valid:
             return everything
         return self._attempt(lambda connection: _select_new(connection, positions, hashes), default=everything)
 
     def add_changes(self, positions: pl.Series, hashes: pl.Series) -> None:
-        """Store the positions and hashes of rows before they are yielded."""
+        """Store the positions and hashes of changed rows. Call this before the rows are yielded."""
         if self.is_valid and positions.len():
             rows = [(position, hash_, 0) for position, hash_ in zip(positions, hashes, strict=True)]
             self._attempt(lambda connection: _insert(connection, "change", rows), default=None)
@@ -80,12 +80,12 @@ class RowIndex:
             self._attempt(lambda connection: _insert(connection, "temp.listed", rows), default=None)
 
     def end_whole(self, reading: str) -> None:
-        """Store the rows of a whole reading. They become valid with the cursor of the reading."""
+        """Complete a whole reading. Its rows become valid when its cursor is durable."""
         if self.is_valid:
             self._attempt(lambda connection: _end_whole(connection, reading), default=None)
 
     def end_changes(self, reading: str, removed: Sequence[str] = ()) -> None:
-        """Complete a reading of changes. ``removed``: the positions of missing rows."""
+        """Complete a reading of changes. ``removed``: the positions of removed rows."""
         if self.is_valid:
             self._attempt(lambda connection: _end_changes(connection, reading, removed), default=None)
 
@@ -94,7 +94,7 @@ class RowIndex:
         self._attempt(lambda connection: _clear(connection, "temp.listed"), default=None)
 
     def missing(self, most: int) -> list[str] | None:
-        """Return the known positions that the sweep did not list; None if more than ``most``, or if a position repeats."""
+        """Return the known positions that the sweep did not list. None: they are more than ``most``, or a position repeats."""
         if not self.is_valid:
             return None
         return self._attempt(lambda connection: _missing(connection, most), default=None)
@@ -150,7 +150,7 @@ def _begin(connection: sqlite3.Connection, reading: str, definition: str) -> boo
         _apply(connection, is_whole=bool(is_whole))
         stored = reading
     elif stored == reading:
-        # The intake may have stored rows of a reading that ended early, so their hashes are unknown.
+        # The last reading ended early. The intake may have stored some of its rows, so their hashes count as unknown.
         connection.execute("UPDATE known SET hash = NULL WHERE position IN (SELECT position FROM change)")
         connection.execute("INSERT OR IGNORE INTO known SELECT position, NULL FROM change WHERE NOT removed")
     is_valid = bool(stored == reading)
@@ -197,7 +197,7 @@ def _begin_whole(connection: sqlite3.Connection, definition: str) -> bool:
 
 
 def _end_whole(connection: sqlite3.Connection, reading: str) -> None:
-    """Store the listed rows; nothing if a position occurs twice, because positions then do not identify rows."""
+    """Store the listed rows. If a position occurs twice, positions do not identify rows, so the index is not valid."""
     inserted = connection.execute(
         "INSERT OR IGNORE INTO whole SELECT position, hash FROM temp.listed ORDER BY position"
     )

@@ -2,11 +2,11 @@
 
 If an id is below a snapshot's ``pg_snapshot_xmin``, its transaction had ended before the snapshot, and all rows that the
 transaction wrote were visible. A row that becomes visible later has an id that is not below ``pg_snapshot_xmin``. This is also
-true for prepared transactions, and for subtransactions, because their ids are assigned after the id of the main transaction. A
+true for prepared transactions. It is true for subtransactions, because they get their ids after the main transaction. A
 transaction without an id gets a higher id at its first write. ``pg_visible_in_snapshot`` can't replace this comparison, because
 it does not consider subtransactions.
 
-A row shows 32 bits of the id, also after VACUUM froze the row. ``age`` counts back from the next id. So it stays correct when
+A row has 32 bits of the id, also after VACUUM froze the row. ``age`` counts back from the next id. So it is correct even if
 ids wrap around, if the last reading is less than 2³¹ ids ago. An old row with 32 bits that look recent is read again.
 """
 
@@ -19,7 +19,7 @@ from connectors.database.changes.method import ChangeMethod, Guarantee, Observat
 from connectors.database.port import ReadSession
 
 _WINDOW = (1 << 31) - (1 << 24)
-"""The number of transaction ids after which a row's age is ambiguous, less a reserve for ids assigned during a reading."""
+"""After this number of transaction ids, a row's age can be ambiguous. A reserve for ids during a reading is subtracted."""
 
 RELATIONS = """
 WITH RECURSIVE tree(oid) AS (
@@ -37,8 +37,8 @@ FROM tree t JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_am a ON a.oid = c.rela
 """
 )
 
-# These facts include the files of the relations (TRUNCATE, VACUUM FULL) and the set of partitions, because a change of them can
-# change the table without new row versions. The same is true for enumeration labels, defaults and generated columns.
+# These facts can change the table without new row versions: the files of the relations (TRUNCATE, VACUUM FULL), the set of
+# partitions, enumeration labels, defaults and generated columns.
 _SERVER = (
     RELATIONS
     + """
@@ -96,7 +96,7 @@ class RowVersion(ChangeMethod):
 
 
 def is_suitable(session: ReadSession, table: str) -> bool:
-    """Return whether every row of a relation has a transaction id, as in tables, partitions and materialized views."""
+    """Return whether every row of a relation has a transaction id: it is a table or materialized view, for example."""
     return session.scalar(_IS_SUITABLE.format(table=literal(table))) == "true"
 
 

@@ -1,4 +1,4 @@
-"""Chooses the method and its guarantee by the kind of the source."""
+"""The choice of the method for a source, and the guarantee of this method."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SET_CURSOR = "Set cursor to a column with the time of each row's last change."
 
 
 def choose_method(session: ReadSession, dialect: SqlDialect, columns: Sequence[ResultColumn]) -> ChangeMethod:
-    """Return the method for the source of ``dialect``, which has ``columns``.
+    """Return the method for the source in ``dialect``. ``columns``: the columns of its rows.
 
     Raises:
         SourceBroken: the cursor column is missing, or holds neither times nor numbers.
@@ -119,7 +119,7 @@ def _by_time(session: ReadSession, dialect: SqlDialect, kind: str) -> ChangeMeth
 
 
 def _innodb_problem(session: ReadSession) -> str | None:
-    """Return None if the running transactions can be listed; else advice on how to list them (empty: there is none)."""
+    """Return advice if the running transactions can't be listed now, or "" if they never can. Return None if they can."""
     if "mariadb" not in str(session.scalar("SELECT VERSION()")).lower():
         return ""  # the process list of MySQL has no statement ids, which `_INNODB` needs
     if session.scalar(_MAY_LIST) == "0":
@@ -141,7 +141,7 @@ def _lag(options: DatabaseOptions, improvement: str, local: str = "") -> Guarant
 
 
 def _delayed(options: DatabaseOptions, method: str, beginning: str, improvement: str) -> Guarantee:
-    """Return the guarantee of a method with a lag. ``beginning``: the event at which the lag starts, as part of a sentence."""
+    """Return the guarantee of a method with a lag. ``beginning``: the event at which the lag begins, as end of a sentence."""
     lag = DEFAULT_LAG_SECONDS if options.lag_seconds is None else options.lag_seconds
     return Guarantee(
         method=method,

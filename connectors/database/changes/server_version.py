@@ -1,4 +1,4 @@
-"""Methods that find changed rows of SQL Server by a ``rowversion`` column, and of an Oracle table by ``ORA_ROWSCN``.
+"""Methods that find changed rows by a number of the server: ``rowversion`` of SQL Server, or ``ORA_ROWSCN`` of Oracle.
 
 SQL Server assigns a row version when a row is written. ``min_active_rowversion()`` is the lowest row version of an open
 transaction. So every row with a lower row version is committed and visible.
@@ -42,10 +42,10 @@ MIN_ACTIVE_GUARANTEE = Guarantee(
 
 
 class ActiveRowVersion(ChangeMethod):
-    """Reads the rows that are not below the bound: the lowest row version of an open transaction at the last reading.
+    """Reads the rows from a bound on: the lowest row version that an open transaction had at the last reading.
 
-    The bound is observed before the transaction of the rows begins. A row version below the bound belongs to an ended
-    transaction, so this reading sees the row.
+    A reading observes its new bound before the transaction that reads the rows begins. A row version below the new bound
+    belongs to a transaction that has ended, so this reading sees the row.
     """
 
     observes: ClassVar[bool] = True
@@ -69,7 +69,7 @@ class ActiveRowVersion(ChangeMethod):
 
 
 class RowChangeNumber(ChangeMethod):
-    """Reads the rows of an Oracle table with a change number at or above the bound, a number that is older than the lag."""
+    """Reads the rows of an Oracle table from a bound on: a system change number that is older than the lag."""
 
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""

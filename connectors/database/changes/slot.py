@@ -1,10 +1,10 @@
-"""The method that finds changed rows of a PostgreSQL table by a logical replication slot, which holds the changed keys.
+"""The method that finds changed rows of a PostgreSQL table by a logical replication slot, which has the changed keys.
 
-The slot is read by SQL, in a transaction that ends before the transaction of the rows begins. So the rows are at least as new
-as the changes, with one exception: a commit is in the log shortly before other sessions see its rows. Changes of transactions
-that the first transaction does not see yet stay in the slot, and the next reading finds them again.
+The slot is read by SQL, in a transaction that ends before the transaction that reads the rows. So the rows are at least as new
+as the changes, with one exception: a commit is in the log shortly before other sessions see its rows. If the first transaction
+does not see such a commit yet, the changes stay in the slot, and the next reading finds them again.
 
-Each reading advances the slot to the end of the last durable reading. The server keeps the log after this location.
+Each reading advances the slot to the end of the last durable reading. The server keeps its log from this location on.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from connectors.database.options import DatabaseOptions
 from connectors.database.port import PLACEHOLDER, ReadSession, SqlDialect
 
 MOST_CHANGES = 10_000
-"""If the slot holds more messages, a whole reading costs less than a reading by keys."""
+"""If the slot has more messages, everything is read, because that is faster than reading by keys."""
 _MOST_BYTES = 2048
-"""The number of bytes of a message that are fetched. If these bytes do not include the key, because large values come before
-it, everything is read."""
+"""How many bytes of each message are fetched. If the key is not in these bytes, because large values precede it, everything
+is read."""
 
-# ``near`` adds the epoch of the snapshot to the 32 bits of a transaction id, so that the id can be compared with the snapshot.
+# ``near``: a transaction id of 32 bits with the epoch of the snapshot, so that the id can be compared with the snapshot.
 _CHANGES = """
 WITH changes AS MATERIALIZED (
   SELECT data, number, get_byte(data, 0) AS tag, xid::text::bigint AS xid
@@ -51,8 +51,8 @@ SELECT json_build_object(
 """
 
 
-# The next transaction id. A snapshot's xmax is not sufficient: it follows the highest ended id, and running transactions may
-# have higher ids. ``age`` counts from the next id.
+# The next transaction id, found by ``age``, which counts from the next id. A snapshot's xmax is not sufficient: it is the id
+# after the highest id of an ended transaction, and running transactions may have higher ids.
 _NEXT_ID = """
 SELECT (xmax + ((3 + age('3'::xid)::bigint - xmax) % (1::bigint << 32) + (1::bigint << 32)) % (1::bigint << 32))::text
 FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax) s
@@ -87,7 +87,7 @@ SELECT json_build_object(
 
 
 class SlotChanges(RowVersion):
-    """Reads the rows with the keys in the slot. A removed row causes a sweep. Too many changes cause a whole reading."""
+    """Reads the rows that have a key in the slot. A removed row causes a sweep, too many changes cause a whole reading."""
 
     observes: ClassVar[bool] = True
 
@@ -97,7 +97,7 @@ class SlotChanges(RowVersion):
         self._slot = self.options.slot or ""
 
     def release(self, session: ReadSession, state: State) -> None:
-        """Advance the slot to the end of a durable reading, so that the server may remove the older log."""
+        """Advance the slot to the end of a durable reading. Then the server may remove its older log."""
         if state.get("slot") == self._slot and "lsn" in state:
             self._advance(session, state["lsn"])
 
@@ -109,9 +109,9 @@ class SlotChanges(RowVersion):
         )
 
     def observe(self, session: ReadSession) -> Observation:
-        """Return the changes in the slot, and the location in the log up to which they were read.
+        """Return the changes in the slot, and the location in the server's log up to which they were read.
 
-        If the slot has more unread log than ``slot_bytes``, advance the slot and return ``skipped`` instead of changes.
+        If more than ``slot_bytes`` of the log are unread, advance the slot and return ``skipped`` instead of changes.
         """
         slot = literal(self._slot)
         end = session.scalar("SELECT pg_current_wal_flush_lsn()::text") or ""
@@ -160,10 +160,10 @@ class SlotChanges(RowVersion):
         return ReadPlan(self._restriction(keys.written), following, sweep=has_removed)
 
     def _restart(self, session: ReadSession, state: State | None, observation: Observation) -> int | None:
-        """Return the id below which all transactions must end before the slot can be used; None: it can be used now.
+        """Return a transaction id: every lower transaction must end before the slot can be used. None: it can be used now.
 
-        Skipped log may hold changes that this whole reading does not see yet. So readings are whole until every transaction
-        that ran at the skip has ended.
+        The skipped log may have changes that this whole reading does not see yet. So readings are whole until every
+        transaction that ran when the log was skipped has ended.
         """
         if observation.get("skipped"):
             return int(session.scalar(_NEXT_ID) or "0")
@@ -171,7 +171,7 @@ class SlotChanges(RowVersion):
         return until if until is not None and observation["xmin"] < until else None
 
     def _has_all(self, session: ReadSession, keys: frozenset[Key]) -> bool:
-        """Return whether the table has a row for each key, because a removed row may have been inserted again."""
+        """Return whether the table has a row for each key. A row that was removed may have been inserted again."""
         found = self._restriction(keys)
         rest = f"SELECT count(*) FROM {self.dialect.source} WHERE {found.condition}"
         return session.scalar(rest, found.parameters) == str(len(keys))
@@ -187,13 +187,13 @@ class SlotChanges(RowVersion):
 
 
 def _number(place: str) -> int:
-    """Return a location in the log, such as ``0/15A70D0``, as a number."""
+    """Return the number of a location in the server's log, such as ``0/15A70D0``."""
     high, low = place.split("/")
     return (int(high, 16) << 32) + int(low, 16)
 
 
 def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod) -> ChangeMethod:
-    """Return the method of the slot. If the slot can't be used, return ``without``, the other method, with the reason."""
+    """Return the method that uses the slot. If the slot can't be used, return ``without``, and add the reason to it."""
     options = dialect.options
     if session.scalar("SELECT pg_is_in_recovery()::text") == "true":
         problem, facts = "A standby has no slot: read from the primary", dict[str, Any]()

@@ -10,7 +10,7 @@ from typing import Any
 
 from connectors.database.port import ReadSession
 
-# The clock shows the start of this transaction, which is before the locks are read. A prepared transaction has no process.
+# ``at`` is the start of this transaction: it is earlier than the reading of the locks. A prepared transaction has no process.
 _POSTGRESQL = """
 SELECT json_build_object(
   'at', (extract(epoch FROM now()) * 1000000)::bigint,
@@ -25,8 +25,8 @@ FROM (
 ) l
 """
 
-# A statement fixes its time, and may then wait for a metadata lock before its transaction is listed. So statements are listed,
-# too. A transaction's id changes with its first write, so its connection and start time identify the transaction.
+# The time of a statement is fixed first. Then the statement may wait for a metadata lock, before its transaction is listed. So
+# statements are listed, too. A transaction's id changes with its first write, so connection and start time identify it.
 _INNODB = """
 SELECT JSON_OBJECT(
   'at', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
@@ -45,14 +45,14 @@ SELECT JSON_OBJECT(
 """
 _INNODB_SERVER = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)"
 _LIST_SECONDS = 0.12
-"""InnoDB makes a new list of transactions only if no client has read the list for 0.1 s; else it returns the old list."""
+"""InnoDB makes a new list of transactions only if no client has read the list for 0.1 s. Otherwise it returns the old list."""
 _LIST_RETRIES = 4
 
 
 class _InnodbList:
-    """The running transactions of one InnoDB server, listed once for all readers of this process.
+    """The running transactions of one InnoDB server. All readers in this process share the list.
 
-    If each reader requested a list, their requests would prevent the server from making a new list.
+    If each reader requested a list, the requests would prevent the server from making a new list.
     """
 
     def __init__(self) -> None:
@@ -61,9 +61,9 @@ class _InnodbList:
         self._found: Mapping[str, Any] | None = None
 
     def observe(self, session: ReadSession) -> Mapping[str, Any]:
-        """Return a list that is younger than ``_LIST_SECONDS``.
+        """Return the running transactions, from a list that was read less than ``_LIST_SECONDS`` ago.
 
-        If other clients read the server's list too often, return an old list with ``current`` False.
+        If other clients read the server's list too often, the list may be old. Then ``current`` is False.
         """
         with self._lock:
             if self._found is not None and time.monotonic() - self._read < _LIST_SECONDS:
@@ -96,16 +96,16 @@ _LISTS: dict[str, _InnodbList] = {}
 
 
 def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
-    """Return the clock in microseconds since the epoch, and the running transactions. This needs no privilege.
+    """Return the server's clock in microseconds since the epoch, and the running transactions. This needs no privilege.
 
-    A list that is not ``current`` may lack new transactions, but a transaction that is missing in it has ended.
+    If ``current`` is False, the list may lack new transactions. An older transaction that is not listed has ended.
     """
     found = json.loads(session.scalar(_POSTGRESQL) or "{}")
     return {**found, "at": int(found["at"]), "current": True}
 
 
 def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
-    """Return the clock and the running transactions of InnoDB. This needs the PROCESS privilege."""
+    """Return clock and running transactions of InnoDB, like `observe_postgresql`. This needs the PROCESS privilege."""
     server = session.scalar(_INNODB_SERVER) or ""
     return _LISTS.setdefault(server, _InnodbList()).observe(session)
 
@@ -113,8 +113,8 @@ def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
 def remaining(before: Sequence[str], observation: Mapping[str, Any]) -> list[str]:
     """Return the transactions of ``before`` that may still run.
 
-    A prepared transaction has no connection, and therefore another name than before. So a transaction that is not listed any
-    more may be any of the prepared transactions.
+    A transaction that was prepared has no connection any more, so it is listed under a different name. If a transaction is no
+    longer listed, any prepared transaction may be this transaction.
     """
     running, detached = set(observation["running"]), set(observation["detached"])
     left = set(before) & running

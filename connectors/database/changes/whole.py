@@ -1,4 +1,4 @@
-"""Methods that read everything: at each reading, or when a SQLite file has changed."""
+"""Methods that read everything: at each reading, or at each reading after a SQLite file has changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILE_GUARANTEE = Guarantee(
 
 
 class WholeReading(ChangeMethod):
-    """Reads everything each time."""
+    """Reads everything at each reading."""
 
     remembers: ClassVar[bool] = False
 
@@ -52,7 +52,7 @@ class DataVersion(WholeReading):
         self._opened = 0
 
     def version(self) -> object | None:
-        """See `ChangeMethod.version`. Return None if the file can't be opened; the reading then reports the reason."""
+        """See `ChangeMethod.version`. Return None if the file can't be opened: then the reading reports the reason."""
         try:
             status = os.stat(self._path)  # noqa: PTH116 - the inode number shows that the file was replaced
             if not stat.S_ISREG(status.st_mode):
@@ -63,14 +63,14 @@ class DataVersion(WholeReading):
                 address = f"file:{quote(str(self._path.absolute()))}?mode=ro"
                 self._connection = sqlite3.connect(address, uri=True, timeout=0, check_same_thread=False)
                 self._file, self._opened = (status.st_dev, status.st_ino), self._opened + 1
-            # A file that replaces this file in the same inode may have the same ``data_version``, but not the same ctime.
+            # The ctime changes also if the content is replaced in the same inode and ``data_version`` stays equal.
             return (self._opened, self._connection.execute("PRAGMA data_version").fetchone()[0], status.st_ctime_ns)
         except (OSError, sqlite3.Error):
             self.close()
             return None
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection that stays open between readings."""
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()

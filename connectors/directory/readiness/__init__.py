@@ -1,1 +1,1 @@
-"""Readiness: rules that must all be met before a file is read. `registry` lists them."""
+"""Readiness rules: all configured rules must be met before a file is read. `registry` lists the rules."""

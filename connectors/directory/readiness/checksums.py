@@ -11,7 +11,7 @@ _BSD = re.compile(rf"SHA256 \((?P<name>.+)\) = {_HEX}")
 
 
 def find_checksum(text: str, base: str) -> str | None:
-    """Return the SHA-256 of the file ``base``, in lower case, from the text of a sidecar; None if there is none.
+    """Return the SHA-256 of the file ``base``, in lower case, from a sidecar's text; None if the text has none for it.
 
     The text is only a hash, or lines with a hash and a name (as ``sha256sum`` writes them, also with ``--tag``).
     """

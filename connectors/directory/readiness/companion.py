@@ -1,4 +1,4 @@
-"""The rules `marker` and `sha256`: a companion file shows that a file is complete, or has the hash of its content."""
+"""The rules `marker` and `sha256`. A companion file shows that a file is complete, or states the hash of its content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from connectors.directory.readiness.checksums import find_checksum
 from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 
 _COARSE_SECONDS = 2
-"""Some file systems store times with a precision of two seconds."""
+"""The tolerance for file times, because some file systems store times with a precision of two seconds."""
 _FIELDS = re.compile(r"\{(name|stem)\}")
 
 
@@ -42,7 +42,7 @@ def is_companion_name(template: str, base: str) -> bool:
 
 
 class CompanionRule(ReadinessRule):
-    """A rule with one companion for each file."""
+    """A rule that needs one companion for each file."""
 
     name: CompanionName
 
@@ -51,7 +51,7 @@ class CompanionRule(ReadinessRule):
         return (companion_name(self.name, base),)
 
     def is_companion(self, base: str) -> bool:
-        """Return True for every name that matches the template of the companion."""
+        """Return True if ``base`` matches the template of companion names."""
         return is_companion_name(self.name, base)
 
 

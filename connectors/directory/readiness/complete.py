@@ -36,14 +36,14 @@ class Complete(ReadinessRule):
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait until the file is complete. Each content is examined once."""
+        """Wait until the file is complete. A file is examined again only after its content has changed."""
         if reason := view.cached("complete", lambda: _missing_end(view)):
             return NotReady(sentence=f"it is not complete: {reason}", at_most=self.give_up_seconds)
         return None
 
 
 def find_missing_end(file: BinaryIO, name: str, parse: Callable[[], None]) -> str:
-    """Return the evidence that an open file is truncated; empty if there is none.
+    """Return what is missing or wrong at the end of an open file; empty if nothing shows that the file is truncated.
 
     Raises:
         OSError: the file can't be read.

@@ -1,4 +1,4 @@
-"""The evaluation of stable files by all rules: the ready files in order, and the reasons why other files wait."""
+"""The evaluation of stable files by all rules: which files are ready, in which order, and why other files wait."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from connectors.formats import Format
 
 
 class Readiness:
-    """Evaluates files by all ``rules``. The state is in memory only; after a restart all files are evaluated again.
+    """Evaluates files by all ``rules``. The state is only in memory; after a restart, all files are evaluated again.
 
-    ``now`` returns seconds since the epoch, ``elapsed`` returns monotonic seconds. ``format_for`` returns a name's format.
+    ``now`` returns seconds since the epoch, ``elapsed`` monotonic seconds, ``format_for`` the format of a file name.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class Readiness:
         self._groups: dict[str, Group] = {}
 
     def is_companion(self, name: str) -> bool:
-        """Return True if a file belongs to another file and is never read itself."""
+        """Return True if the file belongs to other files and is never read itself."""
         base = name.rpartition("/")[2]
         return any(rule.is_companion(base) for rule in self._rules)
 
     def update(self, files: Mapping[str, Identity]) -> None:
-        """Record the present files of the folder, without companions."""
+        """Record the present ``files`` of the folder (without companions), and find their groups."""
         if not self._rules:
             return
         self._cache.forget_unused()
@@ -68,14 +68,14 @@ class Readiness:
         try:
             return list(rule.groups(files, self._folder, self._cache))
         except OSError:
-            return []  # the manifest disappeared or can't be read: its files have no group, and wait for a manifest
+            return []  # a manifest has disappeared or can't be read: without a group, files wait for a manifest
 
     def evaluate(
         self, stable: Collection[str], files: Mapping[str, Identity], *, is_done: Callable[[str], bool]
     ) -> list[str]:
-        """Return the names among ``stable`` that are ready or must be rejected, with the files of a group in sequence.
+        """Return the ``stable`` files that are ready or must be rejected. The files of a group follow one another.
 
-        ``is_done`` returns True for a file that need not be read, because it would yield nothing new.
+        ``is_done`` returns True if a file need not be read, because it would yield nothing new.
         """
         if not self._rules:
             return list(stable)
@@ -134,7 +134,7 @@ class Readiness:
         return None
 
     def rejection_reason(self, name: str) -> str:
-        """Return why the file must not be read in its present state; empty if no rule rejects it."""
+        """Return why a rule rejects the file in its present state; empty if no rule rejects it."""
         verdict = self._verdicts.get(name)
         return verdict.sentence if isinstance(verdict, InvalidFile) else ""
 
@@ -144,7 +144,7 @@ class Readiness:
         return verdict.sentence if isinstance(verdict, NotReady) else ""
 
     def companions(self, name: str) -> list[str]:
-        """Return the paths of the companions that are removed with the file. The companions may be missing."""
+        """Return the paths of the companions that are removed with the file. A companion may be missing."""
         folder, _, base = name.rpartition("/")
         return [
             f"{folder}/{companion}" if folder else companion
@@ -153,7 +153,7 @@ class Readiness:
         ]
 
     def group(self, name: str) -> Group | None:
-        """Return the group of this file; None if it has no group. The files of a group are read together or not at all."""
+        """Return the group of the file; None if it has no group."""
         return self._groups.get(name)
 
 

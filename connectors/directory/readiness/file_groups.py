@@ -1,4 +1,4 @@
-"""Groups of files that are read together or not at all, and the rules `manifest` and `parts`, which define groups."""
+"""Groups of files: all files of a group are read, or none. The rules `manifest` and `parts` define groups."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that belong together. ``members``: their paths below the folder, in the order in which they are read.
+    """Files that belong together. ``members``: their paths below the folder, in the order of reading.
 
-    ``name``: the name in messages. ``incomplete``: why the whole group is not ready; empty if it is complete. ``companion``:
-    the path of a file that is removed with the last file of the group. ``hashes``: the required SHA-256 by member.
+    ``name``: the name in messages. ``incomplete``: why no file of the group is ready; empty if no file is missing.
+    ``companion``: the path of a file that is removed with the group's last file. ``hashes``: the required SHA-256 by member.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupingRule(ReadinessRule):
-    """A rule that defines groups of files, which are read together or not at all."""
+    """A rule that defines groups of files: all files of a group are read, or none."""
 
     @abstractmethod
     def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
-        """Yield every group with at least one existing file. No file is in two groups. ``files``: the last scan, by name.
+        """Yield every group that has at least one of ``files`` (the last scan, by name). No file is in two groups.
 
         Raises:
             OSError: the file that defines the groups can't be read now.
@@ -70,7 +70,7 @@ class GroupingRule(ReadinessRule):
         """Return why a file without a group waits."""
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:  # noqa: ARG002 - the rule evaluates groups
-        """Return None, because the rule does not evaluate single files."""
+        """Return None, because `Group.evaluate` replaces this method."""
         return None
 
 
@@ -87,7 +87,7 @@ class Manifest(GroupingRule):
     )
 
     def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
-        """Yield one group for each manifest. If two manifests list the same file, the newer manifest counts."""
+        """Yield one group for each manifest. If two manifests list the same file, it belongs to the newer manifest."""
         claimed: set[str] = set()
         for parent in sorted({parent_folder(name) for name in files}):
             found = folder.companions(parent, self.name)
@@ -99,11 +99,11 @@ class Manifest(GroupingRule):
                 yield group
 
     def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """Return the sentence that the file waits for a manifest."""
+        """Return the reason: the file waits for a manifest that lists it."""
         return f"it waits for a manifest ({self.name}) that lists it"
 
     def is_companion(self, base: str) -> bool:
-        """Return True for every name that matches the glob of manifests."""
+        """Return True if ``base`` matches the glob of manifests."""
         return fnmatch.fnmatchcase(base, self.name)
 
 
@@ -173,9 +173,9 @@ class Parts(GroupingRule):
         return _FIELD.sub(lambda field: "\0" if field[1] == "part" else match[field[1]], self.name)
 
     def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """Return the sentence that the name does not have the form of a part.
+        """Return the reason: the file's name does not have the form of a part's name.
 
-        Such a file waits, because a mistyped name must not make it a complete export of its own.
+        The file waits. Otherwise a file with a mistyped name would be read alone, as a complete export.
         """
         parts = ", ".join(self.parts)
         return f"its name does not have the form of the rule parts ({self.name} with one of {parts}); rename it"
@@ -191,5 +191,5 @@ def _compile(name: str, parts: tuple[str, ...]) -> re.Pattern[str]:
             patterns[-1] += f"(?P<part>{choices}){re.escape(text)}"
         else:
             patterns.append(f"(?P<{field}>.+?){re.escape(text)}")
-    # A field ends at the first occurrence of the text after the field. The groups are atomic, so the time is linear.
+    # A field ends at the first occurrence of the text that follows it. The regex groups are atomic, so the time is linear.
     return re.compile("".join([patterns[0], *(f"(?>{one})" for one in patterns[1:-1]), *patterns[1:][-1:]]), re.DOTALL)

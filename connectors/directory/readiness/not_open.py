@@ -22,14 +22,14 @@ class NotOpen(ReadinessRule):
     type: Literal["not-open"] = "not-open"
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait while a writer is found. When the writer closes the file, an event starts another evaluation."""
+        """Wait while a process has the file open for writing. When it closes the file, an event starts a new evaluation."""
         with view.open_file() as file:
             writers = find_writers(file.fileno())
         return NotReady(sentence=f"it is open for writing by {writers}") if writers else None
 
 
 def find_writers(descriptor: int) -> str:
-    """Return the name of a process that has this file open for writing; empty if none is found."""
+    """Return the name of a process that has the open file ``descriptor`` open for writing; empty if none is found."""
     has_lease = _request_lease(descriptor)
     if has_lease:
         return ""
@@ -41,9 +41,9 @@ def find_writers(descriptor: int) -> str:
 
 
 def _request_lease(descriptor: int) -> bool | None:
-    """Return True if a read lease is granted, False if it is refused, None if leases are not possible here."""
+    """Return True if the kernel grants a read lease, False if it refuses the lease, None if leases are not possible here."""
     try:
-        # Breaking a lease sends a signal that ends the process by default. SIGURG is ignored by default.
+        # If a lease is broken, the kernel sends a signal. Its default would end this process, so SIGURG is set: it is ignored.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
@@ -55,7 +55,7 @@ def _request_lease(descriptor: int) -> bool | None:
 
 
 def _find_writing_process(file: tuple[int, int], proc: Path = Path("/proc")) -> str:
-    """Return the first writing process that this account may examine, such as ``python3 (process 4711)``; else empty."""
+    """Return a process that writes the file, such as ``python3 (process 4711)``. Empty: this account can find no process."""
     for folder in proc.iterdir():
         if not folder.name.isdigit() or folder.name == str(os.getpid()):
             continue

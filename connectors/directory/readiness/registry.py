@@ -1,4 +1,4 @@
-"""The registry of readiness rules by name. New rules are added here."""
+"""The registry of readiness rules by name. A new rule must be added here."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ _BY_NAME: dict[str, Callable[[], ReadinessRule]] = {
 
 
 def configure_rule(configured: RuleName | ReadinessRule) -> ReadinessRule:
-    """Return the configured rule. A rule that is configured only by its name has the default settings."""
+    """Return the configured rule. If only a name is configured, the rule has its default settings."""
     return configured if isinstance(configured, ReadinessRule) else _BY_NAME[configured]()

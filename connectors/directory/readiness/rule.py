@@ -1,4 +1,4 @@
-"""The readiness rule: its settings, the evaluation of one stable file, and the rule's view of the file."""
+"""The interface of readiness rules: settings, the evaluation of one stable file, and a rule's view of the file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from connectors.option_types import ConnectorOptions
 T = TypeVar("T")
 
 TEXT_BYTES = 2**20
-"""The maximum number of bytes that are read from a sidecar or manifest. Real sidecars and manifests are smaller."""
+"""The maximum number of bytes that are read from a sidecar or manifest. Every usual sidecar or manifest is smaller."""
 
 
 class NotReady(msgspec.Struct, frozen=True, kw_only=True):
     """The file is not ready. ``sentence`` states what it waits for.
 
-    ``at_most``: seconds after which the file is read although it is not ready, so that the reading reports the error.
+    ``at_most``: after this number of seconds, the file is read although it is not ready. Then the reading reports the error.
     """
 
     sentence: str
@@ -32,39 +32,39 @@ class NotReady(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvalidFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file must not be read in its present state. It is rejected with the sentence until it or a companion changes."""
+    """The file must not be read in its present state. It is rejected with ``sentence`` until it or a companion changes."""
 
     sentence: str
 
 
 class ScannedFolder(Protocol):
-    """The rules' access to a drop folder, in addition to the scan. Names are paths below the folder, with slashes."""
+    """The access of rules to files of a drop folder. Names are paths below the folder, with slashes."""
 
     def open_scanned(self, name: str, identity: Identity) -> AbstractContextManager[BinaryIO]:
-        """Return a context with the open file, or with a local copy, at offset 0.
+        """Return a context with the open file, or with an open local copy, at offset 0.
 
         Raises:
             FileNotFoundError: the file was removed, replaced or written to after the scan.
         """
 
     def companion(self, name: str) -> Identity | None:
-        """Return the identity of a regular file that is a companion; None if there is none."""
+        """Return the identity of the companion ``name``; None if there is no regular file of this name."""
 
     def companions(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """Return the non-empty regular files with names that match a glob, in one sub-folder (empty: the folder itself)."""
+        """Return the non-empty regular files of one sub-folder (empty: the folder itself) with names that match a glob."""
 
     def text(self, name: str) -> str:
-        """Return the first `TEXT_BYTES` of a text file. Bytes that are not UTF-8 are replaced: no expected name has them."""
+        """Return the first `TEXT_BYTES` of a text file. Bytes that are not UTF-8 are replaced by U+FFFD."""
 
 
 class ContentCache(msgspec.Struct):
-    """Results about files. A result is kept while the content is unchanged and the result is requested in each scan."""
+    """Results of rules for files. They are kept while the file is unchanged and every scan requests a result of the file."""
 
     _results: dict[str, tuple[Identity, dict[str, object]]] = msgspec.field(default_factory=dict)
     _used: set[str] = msgspec.field(default_factory=set)
 
     def get(self, name: str, identity: Identity, key: str, compute: Callable[[], T]) -> T:
-        """Return the result for this content. Call ``compute`` if there is no result yet."""
+        """Return the result ``key`` for the present content of a file. Call ``compute`` if there is no result yet."""
         self._used.add(name)
         seen = self._results.get(name)
         if seen is None or not seen[0].has_same_content(identity):
@@ -80,9 +80,9 @@ class ContentCache(msgspec.Struct):
 
 
 class FileView(msgspec.Struct, frozen=True, kw_only=True):
-    """The view of a rule of one file in one scan.
+    """A rule's view of one file in one scan.
 
-    ``name``: the path below the folder. ``now``: seconds since the epoch. ``format_for``: returns the format of a name.
+    ``name``: the path below the folder. ``now``: seconds since the epoch. ``format_for``: returns the format of a file name.
     """
 
     name: str
@@ -107,11 +107,11 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder.open_scanned(self.name, self.identity)
 
     def sibling(self, base: str) -> Identity | None:
-        """Return the identity of a regular file in the same folder; None if there is none."""
+        """Return the identity of the file ``base`` in the same folder; None if there is no regular file of this name."""
         return self.folder.companion(parent_folder(self.name) + base)
 
     def sibling_text(self, base: str) -> str:
-        """Return the content of a small text file in the same folder."""
+        """Return the text of the file ``base`` in the same folder; see `ScannedFolder.text`."""
         return self.folder.text(parent_folder(self.name) + base)
 
     def sha256(self) -> str:
@@ -139,7 +139,7 @@ class ReadinessRule(ConnectorOptions, ABC):
 
     @abstractmethod
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Return why the file is not ready by this rule; None if it is ready.
+        """Return why the file does not meet this rule; None if it meets the rule.
 
         Raises:
             OSError: the file or a companion can't be read now.
@@ -150,5 +150,5 @@ class ReadinessRule(ConnectorOptions, ABC):
         return ()
 
     def is_companion(self, base: str) -> bool:  # noqa: ARG002 - most rules need no other file
-        """Return True for the name of a file that belongs to another file and is never read itself."""
+        """Return True if a file named ``base`` belongs to other files, so that it is never read itself."""
         return False

@@ -40,7 +40,7 @@ class Trailer(ReadinessRule):
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait for the trailer, without which the file is not complete. A wrong number makes the file invalid."""
+        """Wait until the file ends with a trailer. The file is invalid if the trailer states a wrong number of records."""
         if packed_suffix(view.name):
             return InvalidFile(sentence=f"{view.name}: the rule trailer can't read a packed file. Drop it unpacked.")
         start, wanted = view.cached("trailer", lambda: self._read_trailer(view))
@@ -68,14 +68,14 @@ class Trailer(ReadinessRule):
         return start, int(found[1]) if found and found[1].isdecimal() else None
 
     def find_start(self, file: BinaryIO) -> int | None:
-        """Return the offset of the trailer in bytes; None if the file has no trailer. Rewind the file to offset 0."""
+        """Return the offset of the trailer in bytes; None if the file has no trailer. Afterwards, the file is at offset 0."""
         start, line = read_last_line(file)
         file.seek(0)
         return start if _compile(self.pattern).fullmatch(line) else None
 
 
 def read_last_line(file: BinaryIO) -> tuple[int, str]:
-    """Return the offset and the text of the last line that is not blank. A very long line is cut at its start."""
+    """Return the offset and the text of the last line that is not blank. Of a very long line, only the end is returned."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _TAIL_BYTES))
     tail = file.read(_TAIL_BYTES).rstrip()
