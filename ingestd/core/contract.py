@@ -139,7 +139,7 @@ class ContractCheck(msgspec.Struct):
             self._note(batch, wrong, name, rule, bad)
 
     def _note(self, batch: Batch, wrong: pl.Series, name: str, rule: _Rule, bad: dict[int, tuple[str, str]]) -> None:
-        """Reject the rows where ``wrong`` is true, or note the first of them."""
+        """Reject the rows where ``wrong`` is true, or keep a notice about the first of these rows."""
         orders = wrong.arg_true()
         if not orders.len():
             return

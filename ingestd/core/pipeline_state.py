@@ -43,7 +43,7 @@ class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
     outages: tuple[str, ...] = ()
     """Why the source or the service can't be used now."""
     rejected: int = 0
-    """Rejections that no person and no later reading has handled."""
+    """The number of rejections that no person and no later reading has handled."""
     drift: int = 0
     """Keys of the pipeline's sink that others changed and that were not handled yet."""
     notices: tuple[str, ...] = ()

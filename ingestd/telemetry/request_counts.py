@@ -35,10 +35,10 @@ class Durations:
 
 
 class RequestCounts:
-    """Counts responses of one client by the names of operations and outcomes. Written in one thread, read in any thread.
+    """Counts responses of one client by the names of operations and outcomes. One thread writes, any thread may read.
 
-    ``key_expires_at``: when the API key expires, by the last response of the service, in seconds since the epoch. None: not
-    within 30 days, or the service does not announce it.
+    ``key_expires_at``: when the API key expires, by the last response of the service, in seconds since the epoch. None: the key
+    does not expire within 30 days, or the service announces no expiry.
     """
 
     def __init__(self) -> None:
