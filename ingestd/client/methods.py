@@ -45,7 +45,7 @@ class Declaration(ApiOperation, frozen=True, kw_only=True):
     """A decorator for functions without a body: an operation, and how it makes a request from the arguments of the function.
 
     ``read`` replaces the reader of the annotated result. ``check`` compares the response's value with the arguments. ``body``:
-    the parameter that is the whole body. ``also_in_body``: parameters of the path that the body repeats. ``query``: constant
+    the parameter that is the whole body. ``also_in_body``: parameters of the path that the body repeats. ``query``: a constant
     part of the query. ``prefer``: the header Prefer. ``optional_body``: a body without members is not sent.
     """
 

@@ -10,7 +10,7 @@ REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Durations:
-    """A histogram of durations. ``counts`` has one more bucket than ``bounds``, for durations above the last bound."""
+    """A histogram of durations. ``counts`` has a bucket for each of ``bounds``, and a bucket for all longer durations."""
 
     __slots__ = ("bounds", "counts", "seconds")
 
