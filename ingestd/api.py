@@ -62,7 +62,7 @@ class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a sync. ``delivered``: the number of entries that were sent. ``pending``: of entries not sent yet.
+    """The result of a sync. ``delivered``: the number of entries that were sent. ``pending``: the number not sent yet.
 
     ``blocked``: a sentence for each sink that can't receive its pending entries. ``timed_out``: the time limit ended the sync.
     """

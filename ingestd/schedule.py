@@ -19,7 +19,7 @@ CLOCK_CHECK_SECONDS = 5.0
 """The maximum sleep. After the clock was set or the machine was suspended, a due run is late by at most this time."""
 
 _SET_BACK_SECONDS = 1.0
-"""If the clock loses more than this time between two checks, a person or program set it back. Time services correct it less."""
+"""If the clock loses more than this time between two checks, it was set back. Time services make smaller corrections."""
 
 
 def next_run(timing: Timing, *, after: float) -> float:

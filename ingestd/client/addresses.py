@@ -1,6 +1,6 @@
 """Finds workspaces and sinks by a name that a person wrote, and builds the requests for their lists. Performs no I/O.
 
-Labels and visible ids are compared in NFC without white space around them: the service stores them so (contract G7, S1).
+Labels and visible ids are compared in NFC without white space around them, as the service stores them (contract G7, S1).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ decode_json: Callable[[bytes], Any] = lenient(msgspec.json.decode)
 
 
 class UnreadableBody(ValueError):
-    """The body of a success is HTML, or incomplete JSON, or JSON with unexpected members."""
+    """The body of a success is HTML, or incomplete JSON, or JSON of an unexpected form."""
 
 
 class ResponseMismatch(ValueError):

@@ -1,4 +1,4 @@
-"""The errors that the methods of the clients raise. Errors with different classes need different reactions.
+"""The errors that the methods of the clients raise: one class for each possible reaction of the caller.
 
 No message contains the API key or any other part of the request.
 """

@@ -124,7 +124,7 @@ class SourceBroken(SourceError):
 
 
 class AcknowledgeLater(SourceError):
-    """A partition can't be acknowledged yet, because other members of its group can't. The runtime calls the method again."""
+    """A partition can't be acknowledged yet, for example before its whole group. `Connector.acknowledge` is called again."""
 
 
 class MirrorError(IngestdError):

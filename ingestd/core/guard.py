@@ -54,7 +54,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
 class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of the entries that a run would change.
 
-    ``before``: entries that the partition had before the run, plus entries without a source that the run names. ``numeric``:
+    ``before``: entries that the partition had before the run, plus entries without a source that the run writes. ``numeric``:
     the entries in ``before`` with a nonzero number. ``renumbered``: updates of a nonzero number to another nonzero number.
     ``near``: by factor, updates that multiply the number by about this factor. ``retyped``: updates that change the data type.
     ``empty``: the reading had no record. ``examples``: the first entries of each kind: removed, changed, retyped, each factor.

@@ -1,4 +1,4 @@
-"""The output of a connector: batches of records as columns of text, each record with its position."""
+"""The output of a connector: batches of records as columns of text, with a position for each record."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Partition:
     log) yields the records after the cursor. A ``small`` snapshot partition, such as a small file, has at most about 100 KB.
     Several small partitions may be read before they are stored together.
 
-    ``replayable``: the partition can be read from its start again. A queue is not replayable: a retry or another mapping never
-    resets its cursor, and a retry maps the stored record of the rejection. It must be incremental.
+    ``replayable``: the partition can be read from its start again. A queue is not replayable, and must be incremental: a retry
+    or another mapping never resets its cursor, and a retry maps the stored record of the rejection.
     """
 
     name: str

@@ -27,7 +27,7 @@ def begin_program() -> None:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Switch the search off while the context is open, for imports. Later searches ignore all objects that exist at its end."""
+    """Switch the search off while the context is open. Later searches ignore all objects that exist when it closes."""
     if not (_in_program and gc.isenabled()):
         yield
         return

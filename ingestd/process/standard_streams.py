@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class _Output(io.FileIO):
     """A standard stream that fails at most once: after a failure it drops all data.
 
-    Otherwise the data that a failed write left in the buffer would be written again when the process exits, with a traceback.
+    Otherwise the data that a failed write left in the buffer would fail again when the process exits, with a traceback.
     """
 
     def __init__(self, descriptor: int, *, silent: bool) -> None:

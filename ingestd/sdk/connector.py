@@ -127,8 +127,8 @@ class Connector(ABC):
         """Yield the batches after ``cursor``, the last durable cursor of the partition (None: never read).
 
         For a snapshot partition, yield nothing if it did not change since ``cursor``. If it was written again with the same
-        content, yield one empty batch with ``unchanged``. If it changed, or was never read, yield all of its records. Instead
-        of all records, batches with `Batch.partial` may have only changed records; a later reading is complete again.
+        content, yield one empty batch with ``unchanged``. If it changed, or was never read, yield all of its records. Instead,
+        batches with `Batch.partial` have only the records that may have changed; a later reading is complete again.
 
         For an incremental partition, yield the records after ``cursor``. Each batch's cursor becomes durable with the batch.
 
@@ -255,7 +255,7 @@ class Watches(Protocol):
 
     @property
     def rescan_seconds(self) -> float:
-        """The interval of the scans, in seconds. A scan finds changes with missed events."""
+        """The interval of the scans, in seconds. If the event of a change was missed, the next scan finds the change."""
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call ``wake``, from any thread, when the source may have changed, while the context is open."""
@@ -268,7 +268,7 @@ class AcknowledgesTogether(Protocol):
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> Sequence[Exception | None]:
-        """Acknowledge each partition as `Connector.acknowledge` does. Return the exceptions in order; None for a success.
+        """Acknowledge each partition as `Connector.acknowledge` does. Return the exception of each partition, or None.
 
         If this method raises, `Connector.acknowledge` is called for each partition.
         """
@@ -325,7 +325,7 @@ class Locates(Protocol):
     """Capability: has partitions that are files. Called from any thread, at any time."""
 
     def locate(self, path: Path) -> str | None:
-        """Return the name of the partition for this absolute path, also if the file is missing; None: there is no partition."""
+        """Return the name of the partition for this absolute path, also if the file is missing; None if there is none."""
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
         """Return where a file with the last cursor ``cursor`` is now, as the end of a sentence: ``it was archived as …``."""

@@ -20,7 +20,7 @@ class HostRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``epoch``: the epoch of the last lease of this host, to which its state file belongs. ``shipped``: the number of the host's
     last shipment in this epoch. ``restored_at``: the time (of the service) of the shipment from which the state file was
-    restored, while not all sinks were compared since; None: the state file has every entry that was sent.
+    restored, until all sinks are compared with the state file; None: the state file has every entry that was sent.
     """
 
     holder: str

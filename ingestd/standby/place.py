@@ -54,7 +54,7 @@ class Place(ABC):
 
     @abstractmethod
     def names(self, folder: str = "") -> Iterator[str]:
-        """Yield the names of the objects in a folder, or of all objects of shipments if it is empty, in no particular order."""
+        """Yield the names of the objects in a folder (empty: of all objects of shipments), in no particular order."""
 
     @abstractmethod
     def delete(self, name: str) -> None:

@@ -21,7 +21,7 @@ class UnreadableObject(IngestdError):
 
 
 class Seal:
-    """Compresses and encrypts objects. ``key``: 32 bytes; None: no encryption. A key binds an object to its name.
+    """Compresses and encrypts objects. ``key``: 32 bytes; None: no encryption. Decryption needs the object's name.
 
     Raises:
         ConfigurationError: the library of the encryption is not installed.

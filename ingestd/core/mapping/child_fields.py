@@ -62,7 +62,7 @@ def read_fields(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str 
 
 
 def has_field(items: Sequence[msgspec.Raw], name: str, values: Iterable[str | None]) -> bool:
-    """Return whether at least one item has the field ``name``, maybe with null. ``values``: the read values of the field."""
+    """Return whether at least one item has the field ``name``, also with null. ``values``: the read values of the field."""
     return (
         name == CHILD
         or any(value is not None for value in values)

@@ -39,7 +39,7 @@ _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 class ChildFault(msgspec.Struct, frozen=True, kw_only=True):
     """A record or child that has no children, because its list can't be used.
 
-    ``record``: the `ORDER` of the record. ``position``: the position of the child; empty: the fault is in the record itself.
+    ``record``: the `ORDER` of the record. ``position``: the position of the child; empty if the fault is in the record itself.
     """
 
     record: int

@@ -289,7 +289,7 @@ class Mapping:
         *,
         unknown: frozenset[str] = frozenset(),
     ) -> NamedEntries:
-        """Return the known entries of rejected records, without values. The first three arguments have the same height.
+        """Return the entries of rejected records with known keys, without values. The first three arguments have equal height.
 
         ``unknown``: fields with texts that the source could not read.
         """

@@ -25,7 +25,7 @@ _SIZE_AT_MOST = 400
 
 
 _FURTHER_DIGITS = re.compile(r".{10}[^+-]*[.,][0-9]{6}([0-9]*[1-9])", re.DOTALL)
-"""The decimals of the seconds of an ISO 8601 time after the sixth decimal. `datetime` can't hold them."""
+"""The decimals of an ISO 8601 time after the sixth decimal of its seconds. `datetime` can't hold these decimals."""
 
 
 class ValueRefused(ValueError):

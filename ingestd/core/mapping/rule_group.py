@@ -301,7 +301,7 @@ def _evaluate(
     common = frame.columns[: len(same)]
     found: list[_RuleEntries] = []
     for rule, unbound, part in zip(rules, given, parts, strict=True):
-        # A frame is used instead of series, because it stores a text only once if all records have the same text.
+        # A frame is used instead of series, because a frame stores a text only once if all records have the same text.
         entries = frame[:, [*common, *(names[column] for column in part)]]
         entries.columns = [*common, *(name for name, _ in part)]
         field = next(iter(group.columns_of(unbound.value.fields)), "")

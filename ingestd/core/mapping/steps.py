@@ -16,7 +16,7 @@ from ingestd.core.normal_form import nfc_texts
 
 
 class MappingStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One step. ``name``: the setting. ``text``: its content. ``result``: the text after this step; None: no value.
+    """One step. ``name``: the setting. ``text``: the setting's content. ``result``: the text after this step; None: no value.
 
     The names of the members are part of the output of `ingestd trace --json`.
     """

@@ -342,7 +342,7 @@ class BoundedConnection(asyncio.Protocol):
         """See `OpenConnection`."""
         below = self._transport.get_extra_info("socket")
         if below is not None and not self._transport.is_closing():
-            # The kernel would keep megabytes for a client that does not read, long after the connection is closed.
+            # Without this, the kernel keeps megabytes for a client that does not read, long after the connection is closed.
             below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)  # codespell:ignore linger
         self._transport.abort()
 

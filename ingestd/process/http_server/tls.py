@@ -1,7 +1,7 @@
 """TLS between a TCP transport and a `BoundedConnection`.
 
-asyncio's own TLS calls a protocol only after the handshake, and does not report how many bytes its transport has not sent. So
-the limits for connections, for the head and for the reading of a response would have no effect.
+asyncio's own TLS calls a protocol only after the handshake, and does not report how many bytes its transport has not sent. With
+asyncio's TLS, the limits for connections, for the head and for the reading of a response would have no effect.
 """
 
 from __future__ import annotations
