@@ -247,7 +247,7 @@ class BulkItemResult(Record, frozen=True, kw_only=True):
 
 
 class ItemResult(BulkItemResult, frozen=True, kw_only=True):
-    """The result of an item: its entry (None if it was removed), or why it was rejected."""
+    """The result of an item: its entry (None if the entry was removed), or why the item was rejected."""
 
     entry: Entry | None = None
     error: ItemProblem | None = None

@@ -251,7 +251,7 @@ class ServiceClient:
     async def patch_entry(
         self, workspace: str, sink: str, *, key: str, value: str | None, data_type: str | None
     ) -> ServiceResponse[WrittenEntry]:
-        """Set an entry's value, and its data type unless it is None."""
+        """Set an entry's value. Set its data type, too, unless ``data_type`` is None."""
         kept = UNSET if data_type is None else data_type
         request = ServiceMethods.update_entry.build(workspace, sink, key, value=value, data_type=kept)
         return await self._write(_written_as(request, key, value))

@@ -96,7 +96,7 @@ class SourceUnmounted(SourceUnavailable):
 class RecordUnreadable(SourceError):
     """One record cannot be read: the runtime rejects it with its position and ``reason``, and the reading continues.
 
-    A generator ends when it raises, so `Connector.read` must yield this error, and then a batch. If `Connector.read` raises
+    A generator ends when it raises, so `Connector.read` must yield this error, then a batch. If `Connector.read` raises
     it, the whole partition is rejected. The ``parse`` function of `pack` raises this error.
 
     ``reason`` is a sentence. ``position`` may be omitted in ``parse``, because `pack` knows it. ``field`` names the field with

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class ChangeSignal:
     """Counts changes and wakes every task that waits for a change. All methods are thread-safe.
 
-    Waiters belong to the event loop that they run on; `notify` may be called from any thread and never blocks.
+    Each waiter runs on its own event loop; `notify` may be called from any thread and never blocks.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits and environment of a child process that reads untrusted files, and a test whether it ran out of memory."""
+"""Limits and environment of a child process that reads untrusted files, and a check whether the process ran out of memory."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
 
 
 def _replace_handler(target: TextIO, renderer: Callable[[], Processor]) -> TextIO:
-    """Replace the handler, and return the object to which events are written: ``target`` itself if it has no descriptor."""
+    """Replace the handler, and return the stream for events: the new handler, or ``target`` if it has no descriptor."""
     global _handler, _dropped_before  # noqa: PLW0603 - a process has one log
     root = logging.getLogger()
     root.removeHandler(_handler)

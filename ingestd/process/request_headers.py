@@ -41,7 +41,7 @@ SINGLE: Final = frozenset(
 """Headers that must have one line: a second line makes the request malformed. The lines of all other headers are joined."""
 
 HOST: Final = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Za-z:.%]+\])(?::[0-9]*)?")
-"""The form of a header Host: a name or an address, and perhaps a port; it may be empty (RFC 9112, 3.2)."""
+"""The form of a header Host: a name or an address, and perhaps a port. The header may be empty (RFC 9112, 3.2)."""
 
 _SEPARATORS: Final = {b"cookie": b"; "}
 

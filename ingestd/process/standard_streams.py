@@ -1,4 +1,4 @@
-"""Standard input, output and error of a process that may have been started without them, or may lose them later."""
+"""Standard input, output and error of a process that may be started without these streams, or may lose them later."""
 
 from __future__ import annotations
 

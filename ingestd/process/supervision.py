@@ -14,7 +14,7 @@ Run: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class KeepRunning(Protocol):
-    """Runs a part under supervision. ``part`` names it for people and is unique: ``intake mass-budget``."""
+    """Runs a part under supervision. ``part``: the unique name of the part for people, such as ``intake mass-budget``."""
 
     async def __call__(self, part: str, run: Run) -> None:
         """Return when the part returns. Raise if the part is cancelled, or if its failure concerns the whole process."""

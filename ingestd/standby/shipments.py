@@ -1,7 +1,7 @@
 """Shipments: copies of the state file in a place that survives the loss of the host.
 
 A copy is divided into blocks. Each block is stored under the digest of its content, so only changed blocks are stored again. A
-manifest lists the blocks of a copy. It is stored last, and blocks without a manifest are no shipment. All names of objects contain
+manifest lists the blocks of a copy. It is stored last, and blocks without a manifest are no shipment. All object names contain
 the epoch, so a former active daemon that still runs can't replace or delete objects of its successor. The manifests are in a
 separate folder, so that a search for the newest manifest lists only a small number of names.
 """

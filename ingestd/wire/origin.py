@@ -19,7 +19,7 @@ _FORM = re.compile(r"\s*max-origins=(?P<origins>[1-9]\d{0,5})\s*,\s*max-text=(?P
 
 
 class OriginLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many origins one bulk request may have, and how many characters each of their texts may have."""
+    """The maximum number of origins in a bulk request, and the maximum number of characters of each text of an origin."""
 
     max_origins: int
     max_text: int

@@ -155,7 +155,7 @@ class BoundedConnection(asyncio.Protocol):
         self._inner.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Pass on the bytes of the current request; keep the bytes after it."""
+        """Pass on the bytes of the current request; keep the bytes of later requests."""
         if self._is_ignoring:
             self._dropped += len(data)
             if self._dropped > _DRAIN_BYTES:
@@ -258,7 +258,7 @@ class BoundedConnection(asyncio.Protocol):
             self._pass_on()
 
     def begin_receiving(self) -> None:
-        """Note that the application waits for a part of the body, so that the client must send it."""
+        """Note that the application waits for a part of the body, which the client must send now."""
         self._is_receiving = True
         self._receiving.start(self._received, self._loop.time())
 

@@ -20,7 +20,7 @@ _MOST_REFUSED: Final = 32
 
 
 class OpenConnection(Protocol):
-    """A connection as `Connections` uses it."""
+    """The part of a connection that `Connections` uses."""
 
     @property
     def source(self) -> str:
@@ -36,7 +36,7 @@ class OpenConnection(Protocol):
 
     @property
     def stalled_since(self) -> float | None:
-        """Return the event loop's time since which the client sends or reads too little; None if nothing is expected of it."""
+        """Return the event loop's time since which the client sends or reads too little; None if it need not send or read."""
 
     def close_overdue(self, now: float) -> None:
         """Close the connection if its client has missed a deadline; ``now`` is the event loop's time in seconds."""

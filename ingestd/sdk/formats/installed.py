@@ -41,7 +41,7 @@ FORMATS = PluginGroup(
 
 
 class UnusableFormat(Format):
-    """An installed format that can't be loaded. Only the pipelines that use it stop, and none of their files is rejected."""
+    """An installed format that can't be loaded. Its pipelines stop, but no other pipelines, and no file is rejected."""
 
     type: str
     reason: str

@@ -34,7 +34,7 @@ class ChildReading:
 
 
 def read_in_child(source: Mapping[str, Any], base: Path) -> ChildReading:
-    """Read a source with these settings to its end in a new process, which commits and drops each batch."""
+    """Read a source with these settings to its end in a new process, which commits each batch and does not store it."""
     done = _run(source, base, kept=base / "kept", kill=False)
     check(done.returncode == 0, f"The source can't be read: {done.stderr}")
     found = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""The limits of a parser process, and the messages to and from it: a JSON head, and a chunk's columns as Arrow streams."""
+"""The limits of a parser process, and its messages: each has a JSON head; a chunk also has its columns as Arrow streams."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class ParserPool:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Have every `acquire` that waits check its condition again."""
+        """Wake every waiting call of `acquire`, which then checks its condition again."""
         with self._changed:
             self._changed.notify_all()
 
