@@ -1,7 +1,7 @@
 """One-off runs of pipelines in scripts and notebooks: `ingestd sync` and `ingestd plan` as functions that return objects.
 
 Both functions use a separate thread, so they also work while an event loop is running. They configure no log and install no
-signal handler. An interrupt ends them like any blocking call, after the requests in flight.
+signal handler. An interrupt (Ctrl-C) ends a call after the requests in flight.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _IN_PYTHON = "configuration in Python"
 class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a sync for one pipeline.
 
-    ``records``: the number of records read from new content. ``created``, ``updated``, ``unchanged``, ``removed``: the numbers
-    of their entries in the state file. ``held``: runs that wait for an approval. ``rejections``: rejected records, entries and
+    ``records``: the number of records read from new content. ``created``, ``updated``, ``unchanged``, ``removed``: numbers of
+    their entries in the state file. ``held``: runs that wait for an approval. ``rejections``: rejected records, entries and
     files of this and earlier syncs. ``failures``: a sentence for each unreadable source, file or table, and for a pause.
     """
 
@@ -62,7 +62,7 @@ class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a sync. ``delivered``, ``pending``: the numbers of entries that were sent, and that could not be sent yet.
+    """The result of a sync. ``delivered``: the number of entries that were sent. ``pending``: the number not sent yet.
 
     ``blocked``: a sentence for each sink that can't receive its pending entries. ``timed_out``: the time limit ended the sync.
     """
@@ -77,7 +77,7 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether every source was read, everything is delivered, and nothing is rejected, held or paused."""
+        """Whether every source was read, every entry is delivered, and nothing is rejected, held or paused."""
         return self.exit_code is ExitCode.DONE
 
 
@@ -89,12 +89,12 @@ def sync(
     state: str | os.PathLike[str] | None = None,
     timeout_seconds: float | None = None,
 ) -> SyncResult:
-    """Read the sources once and deliver, as `ingestd sync` does.
+    """Read the sources once and deliver their entries, as `ingestd sync` does.
 
     ``config``: see `Configurable`. A mapping may contain placeholders, like a file; its paths are relative to the working
-    folder. ``pipelines``: names; default all. ``service``: the setting `service`, for a mapping without it. ``state``: replaces
-    the configured state file. If a mapping has no state file, a temporary file is used and deleted at the end. The sync then
-    knows the content of the sink, but no earlier readings.
+    folder. ``pipelines``: names; default all. ``service``: the setting `service`, for a mapping without this setting.
+    ``state``: replaces the configured state file. If a mapping has no state file, a temporary file is used and deleted at the
+    end. The sync then knows the content of the sink, but no earlier readings.
 
     Raises:
         ConfigurationError: the configuration has mistakes; the error lists every mistake.
@@ -125,7 +125,7 @@ def plan(
 ) -> SyncPlan:
     """Return what a sync would do, as `ingestd plan` does. Nothing is delivered, stored, archived or deleted.
 
-    ``rows``: maximum number of changes of each kind, and of rejections, that the plan contains for each file or table. The
+    ``rows``: the plan contains at most this number of changes of each kind, and of rejections, for each file or table. The
     other arguments and errors are the same as for `sync`. Without a state file, each entry counts as created.
     """
     with _configured(config, service=service, state=state) as configuration:
@@ -167,7 +167,7 @@ def _configured(
 
 
 def _read(content: Mapping[str, Any]) -> Configuration:
-    """Return the configuration in a mapping. Its mistakes are those of a file, but without line numbers."""
+    """Return the configuration in a mapping. Mistakes are reported as for a file, but without line numbers."""
     path = Path.cwd() / _IN_PYTHON
     try:
         document = read_document(json.dumps(content, ensure_ascii=False, default=_plain))  # JSON is YAML

@@ -21,7 +21,7 @@ def connector_names() -> Sequence[str]:
 def connector_class(name: str) -> type[Connector]:
     """Return the connector called ``name``.
 
-    No other connector is imported, so a broken connector affects no other connector.
+    Only this connector is imported, so a broken connector affects no other connector.
 
     Raises:
         ConnectorUnusable: no connector has the name, two distributions offer it, or it can't be loaded.

@@ -1,6 +1,6 @@
 """Runs pipelines at an interval or by a cron expression (see `ingestd.settings.cron`).
 
-Cron follows the wall clock, even after this clock is set. Intervals are measured on the monotonic clock.
+Cron times follow the wall clock, even after it is set. Intervals are measured by a clock that can't be set.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ingestd.settings.schedule import Cron, Every
 Timing: TypeAlias = Every | Cron
 
 CLOCK_CHECK_SECONDS = 5.0
-"""The longest sleep. A due run is late by at most this time after the clock was set or the machine was suspended."""
+"""The maximum sleep. After the clock was set or the machine was suspended, a due run is late by at most this time."""
 
 _SET_BACK_SECONDS = 1.0
-"""If the clock loses more than this time between two checks, it was set back; a time service makes smaller corrections."""
+"""If the clock loses more than this time between two checks, it was set back. Time services make smaller corrections."""
 
 
 def next_run(timing: Timing, *, after: float) -> float:
@@ -30,7 +30,7 @@ def next_run(timing: Timing, *, after: float) -> float:
 
 
 def missed(timing: Timing, *, last_run_at: float | None, now: float) -> bool:
-    """Return True if a run is due at the start: it was missed, or a pipeline with an interval has never run."""
+    """Return True if a run is due at the start: a run was missed, or a pipeline with an interval has never run."""
     if last_run_at is None:
         return isinstance(timing, Every)
     return next_run(timing, after=last_run_at) <= now
@@ -66,7 +66,7 @@ class Schedule:
         self._last_run_at = dict(last_run_at)
         self._timings = dict(timings)
         self._sleeping: asyncio.Future[None] | None = None
-        # The next run of each pipeline: for an interval by `elapsed`, for cron by `now`.
+        # The time of each pipeline's next run: by the clock `elapsed` for intervals, by the clock `now` for cron.
         self._interval_due: dict[str, float] = {}
         self._cron_due: dict[str, float] = {}
 
@@ -84,9 +84,9 @@ class Schedule:
     def replace(
         self, timings: Mapping[str, Timing], *, last_run_at: Mapping[str, float], restarted: Collection[str]
     ) -> None:
-        """Use other timings. A pipeline keeps its next run, unless its timing changed or it is in ``restarted``.
+        """Use other timings. A pipeline keeps the time of its next run, unless its timing changed or it is in ``restarted``.
 
-        Pipelines that do not keep their next run start as in `run`. Call this method on the event loop.
+        All other pipelines start as in `run`. Call this method on the event loop.
         """
         begun = {
             name: timing for name, timing in timings.items() if name in restarted or self._timings.get(name) != timing
@@ -129,7 +129,7 @@ class Schedule:
             if due:
                 self._wake(name)
             if isinstance(timing, Every):
-                # If the last run is in the future, the clock was set back after it.
+                # If the last run is in the future, the clock was set back after that run.
                 left = timing.seconds if due or last is None else min(last + timing.seconds - now, timing.seconds)
                 self._interval_due[name] = elapsed + left
             else:

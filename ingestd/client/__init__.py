@@ -1,8 +1,8 @@
 """The client of the workspace service.
 
 `Client` and `AsyncClient` are for programs: they return whole records and raise errors. `ServiceClient` is the client of the
-daemon: it returns the outcome of each request, and reads only what delivery needs. All three send requests of one table
-(`operations`), and the same code classifies the responses.
+daemon: it returns the outcome of each request, and reads only what delivery needs. All three send the requests that
+`operations` declares, and the same code classifies the responses.
 """
 
 import importlib

@@ -1,6 +1,6 @@
-"""Find workspaces and sinks by a name that a person wrote, and build the requests for their lists. Performs no I/O.
+"""Finds workspaces and sinks by a name that a person wrote, and builds the requests for their lists. Performs no I/O.
 
-Labels and visible ids are compared without white space around them, in NFC, as the service stores them (contract G7, S1).
+Labels and visible ids are compared in NFC without white space around them, as the service stores them (contract G7, S1).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def sinks_request(workspace: str) -> Request[tuple[SinkSummary, ...]]:
 
 
 def _with_names(request: Request[Any], read: Read[T]) -> Request[T]:
-    """Return the request for a list with a reader that needs only the names. A service may omit all other members."""
+    """Return the request with the reader ``read``, which needs only the names. A service may omit all other members."""
     return replace(request, read=read, max_response_bytes=_MAX_LIST_BYTES)
 
 
@@ -48,7 +48,7 @@ def workspaces_named(name: str, listed: Iterable[WorkspaceSummary]) -> list[Work
 
 
 def sinks_named(name: str, listed: Iterable[SinkSummary], *by: Naming) -> list[SinkSummary]:
-    """Return the sinks that have this name as one of ``by``. The case of ids is ignored (contract S5)."""
+    """Return the sinks with this name as a label or id, as selected by ``by``. The case of ids is ignored (contract S5)."""
     wanted = nfc(name.strip())
 
     def is_named(sink: SinkSummary, way: Naming) -> bool:

@@ -1,4 +1,4 @@
-"""Bodies of responses: JSON, and checks that a response belongs to its request."""
+"""Functions for bodies of responses: decode JSON, and check that a response matches its request."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ESCAPES = re.compile(
 
 
 def lenient(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Return the decoder with a tolerance: half of a surrogate pair is read as U+FFFD.
+    """Return a decoder that reads half of a surrogate pair as U+FFFD, instead of an error.
 
-    Otherwise such a half in the label of another sink, or in the message of a rejection, would make the response unreadable.
+    Otherwise half of a pair in the label of another sink, or in the message of a rejection, would make a response unreadable.
     """
 
     def decode_leniently(body: bytes) -> T:
@@ -42,11 +42,11 @@ decode_json: Callable[[bytes], Any] = lenient(msgspec.json.decode)
 
 
 class UnreadableBody(ValueError):
-    """The body of a success is HTML, incomplete, or of another shape."""
+    """The body of a success is HTML, or incomplete JSON, or JSON of an unexpected form."""
 
 
 class ResponseMismatch(ValueError):
-    """The body of a success has the right shape, but does not match the request."""
+    """The body of a success is readable, but does not match the request."""
 
 
 class KeyChanged(ResponseMismatch):
@@ -114,7 +114,7 @@ def check_indexes(indexes: Iterable[int], items: int) -> None:
 
 
 def check_listed(listed: Iterable[str], keys: Sequence[str]) -> None:
-    """Check that a created sink lists every key that was sent.
+    """Check that the response to the creation of a sink lists every key that was sent.
 
     Raises:
         ResponseMismatch: keys are missing.
@@ -129,5 +129,5 @@ def _quoted(value: str | None) -> str:
 
 
 def _folded(key: str) -> str:
-    """Return a key without differences of case, compatible forms, and surrounding white space."""
+    """Return the key in a form in which case, compatible characters and surrounding white space make no difference."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", key).casefold()).strip()

@@ -1,4 +1,4 @@
-"""The errors that the methods of the clients raise: one class for each reaction of a caller.
+"""The errors that the methods of the clients raise: one class for each possible reaction of the caller.
 
 No message contains the API key or any other part of the request.
 """
@@ -19,8 +19,8 @@ class ServiceError(Exception):
     """A call failed. ``operation``: the name of the operation in the service. ``status``: None without a response.
 
     ``retry_after``: the seconds for which the service asks to wait, or None. ``code``: for example ``duplicate_key``, or empty.
-    ``detail``: the text of the service. ``errors``: every error in the request's body, with its JSON Pointer. ``request_id``:
-    the id of the request in the service's log. ``response``: the result of ``send`` of a client.
+    ``detail``: the text of the service. ``errors``: the errors in the request's body, with JSON Pointers. ``request_id``: the
+    id of the request in the service's log. ``response``: the result of ``send`` of a client.
     """
 
     def __init__(self, response: ServiceResponse[Any]) -> None:
@@ -34,7 +34,7 @@ class ServiceError(Exception):
         super().__init__(f"{self.operation}: {self._sentence(response)}")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # Pickle creates an exception from its arguments, but the argument of this exception is a sentence, not a response.
+        # By default, pickle creates an exception from its `args`, which contain a sentence here and not the response.
         return (type(self), (self.response,))
 
     def _sentence(self, response: ServiceResponse[Any]) -> str:
@@ -44,7 +44,7 @@ class ServiceError(Exception):
 
 
 class Refused(ServiceError):
-    """The status of the response is not a success. ``sentence`` and ``statuses`` define each subclass."""
+    """The status of the response is not a success. Each subclass has a ``sentence``, and the ``statuses`` that it is for."""
 
     statuses: tuple[int, ...] = ()
     _sentence_of_class = "The service refuses the request itself"
@@ -66,7 +66,7 @@ class NameUnknown(LookupError):
 
 
 class NameAmbiguous(LookupError):
-    """Several workspaces or sinks have the name. ``ids``: the ids of all of them."""
+    """Several workspaces or sinks have the name. ``ids``: their ids."""
 
     def __init__(self, sentence: str, *, ids: tuple[str, ...]) -> None:
         self.ids = ids
@@ -100,7 +100,7 @@ class Unauthenticated(Refused, statuses=(401,), sentence="The service does not k
 
 
 class Forbidden(Refused, statuses=(403,), sentence="The API key may not do this"):
-    """The API key has no permission for this, or the file does not exist."""
+    """The API key does not permit the request, or the file does not exist."""
 
 
 class NotFound(Refused, statuses=(404, 410), sentence="The record does not exist"):
@@ -124,7 +124,7 @@ class UnsupportedMediaType(Refused, statuses=(415,), sentence="The service does 
 
 
 class Unprocessable(Refused, statuses=(422,), sentence="The service can't act on this"):
-    """The request is well-formed, but impossible."""
+    """The request is well-formed, but the service can't carry it out."""
 
 
 class RateLimited(Refused, statuses=(429,), sentence="The service asks to send less often"):
@@ -140,7 +140,7 @@ class ServerError(Refused, sentence="The service failed"):
 
 
 class Unreachable(ServiceError):
-    """No complete response arrived, because of ``fault``. ``may_have_happened``: the request may have taken effect."""
+    """No complete response arrived; ``fault`` is the reason. ``may_have_happened``: the request may have taken effect."""
 
     def __init__(self, response: ServiceResponse[Any]) -> None:
         self.fault = response.facts.fault or Fault.PROTOCOL

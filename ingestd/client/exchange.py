@@ -1,4 +1,4 @@
-"""Exchanges over httpx, which send a request and read its response: an asynchronous and a blocking one.
+"""Exchanges over httpx, asynchronous and blocking: each sends a request and reads the response.
 
 Sending raises no error for failures of the service or the network: the response reports them. `FastExchange` is a third
 implementation, for small requests.
@@ -25,7 +25,7 @@ _UNAUTHENTICATED = 401
 
 
 class _HttpxExchange:
-    """The common part of both exchanges over httpx."""
+    """The base class of both exchanges over httpx."""
 
     def __init__(self, builder: RequestBuilder, parser: OutcomeParser) -> None:
         self._builder = builder
@@ -72,10 +72,10 @@ class AsyncExchange(_HttpxExchange):
 
     @asynccontextmanager
     async def open(self, request: Request[Any]) -> AsyncIterator[httpx.Response]:
-        """Send a request and yield a successful response before its body is read. The response is closed after the block.
+        """Send a request and yield a successful response before its body is read. The response is closed with the context.
 
         Raises:
-            ServiceError: the service refuses or does not respond, or the block fails because of the content.
+            ServiceError: the service refuses or does not respond, or the content of the response can't be used.
             Unaddressable: a name can't be a segment of a path. Nothing was sent.
         """
         message = self._builder.build(self._http, request)
@@ -123,7 +123,7 @@ def _release(response: httpx.Response) -> None:
 
 
 async def _read(response: httpx.Response, most: int) -> bytes:
-    """Return the body. If it is longer than ``most`` bytes, return only its first part, which is longer than ``most``."""
+    """Return the body. After more than ``most`` bytes, stop reading, and return the part that was read."""
     body = bytearray()
     async for part in response.aiter_bytes():
         body += part

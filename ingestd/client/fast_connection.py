@@ -15,7 +15,7 @@ _MAX_HEAD_BYTES: Final = 131_072
 
 
 class FastResponse(NamedTuple):
-    """A complete response; ``headers`` as they arrived."""
+    """A complete response. ``headers``: the names and values, as they arrived."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -36,7 +36,7 @@ class FastConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._moved = False
         self._unsent: int | None = None
-        # Bytes since the request, the head or the last part of the body. Bytes of interim responses count, too.
+        # Bytes received since the request, the end of the head, or the last part of the body; with interim responses.
         self._loose = 0
         self.usable = False
         self.idle_since = 0.0
@@ -57,7 +57,7 @@ class FastConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Feed the parser."""
         if self._waiting is None:
-            # No request is in flight: the service sends a 408 before it closes, or uses another protocol.
+            # No request is in flight: the service sends a 408 before it closes the connection, or uses another protocol.
             self.close()
             return
         self._moved = True
@@ -85,12 +85,12 @@ class FastConnection(asyncio.Protocol):
         self._fail(httpx.RemoteProtocolError("the connection was closed before the response was complete"))
 
     def pause_writing(self) -> None:
-        """Watch whether the write buffer shrinks, because the system accepts no more bytes for now."""
+        """Watch whether the write buffer shrinks. asyncio calls this method when the buffer is full."""
         if self._transport is not None:
             self._unsent = self._transport.get_write_buffer_size()
 
     def resume_writing(self) -> None:
-        """Watch for the response: all bytes are sent."""
+        """Watch for the response, because the write buffer is nearly empty."""
         self._unsent, self._moved = None, True
         if self._waiting is not None:
             self._watch()
@@ -161,7 +161,7 @@ class FastConnection(asyncio.Protocol):
             waiting.set_exception(error)
 
     def _watch(self) -> None:
-        """Set the deadline. A timer per request would cost more than reading its response, so one timer is reused."""
+        """Set the deadline. One timer is reused, because a timer for each request would take longer than reading a response."""
         seconds = self._timeouts.read_seconds if self._unsent is None else self._timeouts.write_seconds
         self._due = self._loop.time() + seconds
         if self._timer is not None:
@@ -189,7 +189,7 @@ class FastConnection(asyncio.Protocol):
     def _is_idle(self) -> bool:
         """Return True if there was no progress since the last check.
 
-        That is: nothing was received or, while bytes wait to be sent, nothing was sent.
+        While bytes wait to be sent, progress means that bytes were sent; otherwise, that bytes were received.
         """
         moved, self._moved = self._moved, False
         if self._unsent is None or self._transport is None:

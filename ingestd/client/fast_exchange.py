@@ -1,7 +1,7 @@
 """Small requests over the fast transport: the same requests and responses as `AsyncExchange`, in less time.
 
-Two requests about entries of one sink differ only in a few headers and the body. So the head of the request is
-built once per sink and reused. Redirects, cookies, authentication flows and event hooks of httpx are not needed here.
+Two requests about entries of one sink differ only in a few headers and the body. So the common part of the head is built
+once for each sink and operation. Redirects, cookies, authentication flows and event hooks of httpx are not needed here.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ingestd.wire import names
 T = TypeVar("T")
 
 SMALL_BODY_BYTES = 64 * 1024
-"""The largest body for this exchange. Sending and storing a larger body takes longer than the overhead of httpx."""
+"""The largest body for this exchange. With a larger body, the overhead of httpx is small compared with sending the body."""
 
 _MAX_HEADS = 256
 
 
 class FastExchange:
-    """The exchange for requests with a response that is read from its body alone. The body is read into memory."""
+    """The exchange for requests with a reader that needs no headers. The response's body is read into memory."""
 
     def __init__(self, builder: RequestBuilder, parser: OutcomeParser, transport: FastTransport) -> None:
         self._builder = builder

@@ -2,8 +2,8 @@
 
 httpx's default transport takes longer for a request of one entry than a service takes to respond; `bench single` measures
 both. This transport supports no proxies, no HTTP/2 and no compressed responses, and a response must fit into memory. asyncio
-does TLS; llhttp parses responses. The caller limits the number of requests in flight. Each of these requests has its own
-connection, which is kept for a later request.
+does TLS; llhttp parses responses. The caller limits the number of requests in flight. Each request in flight has its own
+connection, which a later request may use again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class FastTransport:
     async def send(self, message: bytes, max_response_bytes: int = MAX_BODY_BYTES) -> FastResponse:
         """Send a complete request, and return its response.
 
-        If the body is longer than ``max_response_bytes``, the response counts as broken.
+        A body of more than ``max_response_bytes`` is an error.
 
         Raises:
             httpx.TransportError: no complete response arrived.
@@ -103,13 +103,13 @@ class FastTransport:
         return response
 
     def close(self) -> None:
-        """Close the connections without a request. A connection with a request is closed by its sender."""
+        """Close the connections without a request. `send` closes or keeps a connection that has a request."""
         for connection in self._kept:
             connection.close()
         self._kept.clear()
 
     def _reused(self) -> FastConnection | None:
-        """Return the connection that was used last, or None. Close connections that were idle for `keepalive_seconds`."""
+        """Return the connection that was used last, or None. Close connections that were idle for ``keepalive_seconds``."""
         if not self._kept:
             return None
         earliest = time.monotonic() - self._keepalive_seconds

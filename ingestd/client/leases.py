@@ -1,4 +1,4 @@
-"""The operations on the lease of a writer (service contract M14), declared like the operations in `operations`."""
+"""The operations on the lease of a writer (service contract M14), declared like those in `ingestd.client.operations`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class LeaseMethods:
 
     @Declaration(name="writer_leases.take", method="PUT", path=_LEASE)
     def take_lease(self, writer: str, *, holder: str, seconds: int, epoch: int | UnsetType = UNSET) -> WriterLease:
-        """Take the lease; with ``epoch``, extend it."""
+        """Take the lease. With ``epoch``, extend the lease that has this epoch."""
 
     @Declaration(name="writer_leases.release", method="POST", path=f"{_LEASE}/release")
     def release_lease(self, writer: str, *, holder: str, epoch: int, reserved_seconds: int) -> WriterLease:
-        """End the lease, and reserve it for a successor."""
+        """End the lease, and reserve it for a successor for ``reserved_seconds``."""
 
     @Declaration(name="writer_leases.ask", method="POST", path=f"{_LEASE}/successor")
     def ask_for_lease(self, writer: str, *, holder: str) -> WriterLease:

@@ -1,6 +1,6 @@
 """Declared methods: the signature of a function defines the request of an operation, for both clients.
 
-- A parameter with a name of the operation's path goes into the path.
+- If the operation's path names a parameter, its value goes into the path.
 - ``if_match``, ``if_none_match``, ``idempotency_key`` and ``client_id`` are headers.
 - All other parameters go into the query of GET and DELETE, or into the JSON body of other methods, in camelCase.
 - A member with the value ``UNSET`` is not sent. A header or query parameter with the value None is not sent either.
@@ -42,10 +42,10 @@ _HEADERS = {
 
 
 class Declaration(ApiOperation, frozen=True, kw_only=True):
-    """A decorator of a function without a body: an operation, and how the signature of the function becomes a request.
+    """A decorator for functions without a body: an operation, and how it makes a request from the arguments of the function.
 
-    ``read`` replaces the reader of the annotated result. ``check`` compares the value with the arguments. ``body``: the
-    parameter that is the whole body. ``also_in_body``: parameters of the path that the body repeats. ``query``: the constant
+    ``read`` replaces the reader of the annotated result. ``check`` compares the response's value with the arguments. ``body``:
+    the parameter that is the whole body. ``also_in_body``: parameters of the path that the body repeats. ``query``: a constant
     part of the query. ``prefer``: the header Prefer. ``optional_body``: a body without members is not sent.
     """
 
@@ -63,7 +63,7 @@ class Declaration(ApiOperation, frozen=True, kw_only=True):
 
 
 class Method(Generic[P, T]):
-    """A method of both clients. `build` and `encoded` return its request."""
+    """A method of both clients. `build` and `encoded` return a request for the method's operation."""
 
     def __init__(self, function: Callable[..., Any], operation: Declaration) -> None:
         self.operation = operation
@@ -81,7 +81,7 @@ class Method(Generic[P, T]):
     def __get__(self, client: AsyncExchange, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, client: BlockingExchange | AsyncExchange | None, owner: type) -> object:
-        """Return the method of one client."""
+        """Return the method, bound to a client."""
         if client is None:
             return self
 

@@ -1,4 +1,4 @@
-"""A sink that was found by the names that people use: its entries as a frame, and writes of a whole frame."""
+"""A sink, addressed by the names that people use: its entries as a frame, and writes of all rows of a frame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Named = TypeVar("Named", WorkspaceSummary, SinkSummary)
 
 
 class NamedSink:
-    """A sink of a client; `Client.sink` returns it. Each method reads the sink again. ``workspace``: id of its workspace."""
+    """A sink of a client; `Client.sink` returns it. Each method reads the sink again. ``workspace``: its workspace's id."""
 
     def __init__(self, client: Client, workspace: str, found: SinkSummary) -> None:
         self._client = client
@@ -42,8 +42,8 @@ class NamedSink:
         """Return the entries, one in each row, in the order of their creation.
 
         Columns: ``key`` and ``value`` (exact text), ``number`` (Float64), ``data_type``, ``created_at`` and ``updated_at``
-        (UTC), ``created_by`` and ``updated_by``. ``number`` is the nearest number to the value, if the data type is one of
-        ``numeric``. It is null if the value is not a number, or is out of the range of 64 bits.
+        (UTC), ``created_by`` and ``updated_by``. ``number`` is the nearest number to the value, if the data type is in
+        ``numeric``. Otherwise, and if the value is not a number or is out of the range of 64 bits, ``number`` is null.
 
         Raises:
             ServiceError: the sink can't be read.
@@ -53,7 +53,7 @@ class NamedSink:
         return entries_frame(self._client.get_sink(self.workspace, self.id).entries, numeric=numeric)
 
     def to_pandas(self, *, numeric: Collection[str] = ("scalar",)) -> Any:
-        """Return the frame of `to_polars` as a frame of pandas: texts as ``string``, missing numbers as NaN.
+        """Return the frame of `to_polars` as a frame of pandas. Texts have the type ``string``; missing numbers are NaN.
 
         Raises:
             ImportError: pandas is not installed.
@@ -80,8 +80,8 @@ class NamedSink:
         ``rules``: the settings ``values`` of a mapping, such as ``decimals=3`` or ``unit={"from": "g", "to": "kg"}``.
 
         Text, integers and decimal numbers are written exactly. Floating-point numbers need a rule that says how to write them:
-        ``decimals``, ``digits``, or ``number="repr"`` for the shortest text that reads back as the same number. The other rules
-        apply to that text.
+        ``decimals``, ``digits``, or ``number="repr"`` for the shortest text that reads back as the same number. All other rules
+        apply to the resulting text.
 
         Only entries that differ from the sink are sent, in requests of a size that the service accepts. Nothing is removed. If
         an error ends a push, call `push` again: entries that are already stored count as unchanged.
@@ -98,17 +98,17 @@ class NamedSink:
 
 
 def find_sink(client: Client, workspace: str, sink: str) -> NamedSink:
-    """Return the sink with a label, visible id or id, in the workspace with a label or id.
+    """Return the sink with this label, visible id or id, in the workspace with this label or id.
 
     Raises:
-        NameUnknown: nothing has the name; the sentence has the nearest name.
+        NameUnknown: no workspace or sink has the name; the sentence has the most similar name.
         NameAmbiguous: several workspaces or sinks have the name; the sentence has their ids.
         ServiceError: the service can't be used.
     """
     listed = value_of(client.send(workspaces_request()))
     found = _only("workspace", workspace, workspaces_named(workspace, listed), listed)
     sinks = value_of(client.send(sinks_request(found.id)))
-    # Ids are compared first: if two sinks have the same label, only their ids distinguish them.
+    # Ids are compared first, because another sink may have this id as its label.
     named = sinks_named(sink, sinks, "id") or sinks_named(sink, sinks, "label", "visible_id")
     return NamedSink(client, found.id, _only("sink", sink, named, sinks))
 

@@ -1,10 +1,10 @@
-"""The operations of the interface document: each declares its address, its parameters and its record, for every client.
+"""The operations of the interface document, for every client: each declares its path, its parameters and its result.
 
-Names are the names in the service's own table. Ids of sinks are UUIDs or visible ids (``SNK-1``). A parameter that is not given
-(``UNSET``) is not sent, and its member does not change; None removes the value. ``if_match`` makes a change only if the record
-has that version (its ``etag``). ``if_none_match`` raises ``NotModified`` if that version is current. If a request is repeated
-within a day with the same ``idempotency_key``, the service repeats its response and changes nothing. ``client_id`` replaces the
-id of the client.
+The operations have the same names as in the service. Ids of sinks are UUIDs or visible ids (``SNK-1``). A parameter that is
+not given (``UNSET``) is not sent, and the record's member does not change; None removes the value. With ``if_match``, a record
+is changed only if it has this version (its ``etag``). ``if_none_match`` raises ``NotModified`` if the record still has this
+version. If a request is repeated within a day with the same ``idempotency_key``, the service repeats its response and changes
+nothing. ``client_id`` replaces the id of the client.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class WriteOptions(TypedDict, total=False):
 
 
 class MassEntryOptions(WriteOptions, total=False):
-    """Options of `mass_update_entry`. If ``observed_at`` is older than the stored time, the entry is returned unchanged."""
+    """Options of `mass_update_entry`. If ``observed_at`` is before the stored time, the entry is not changed."""
 
     data_type: str | UnsetType
     observed_at: datetime | UnsetType
@@ -145,8 +145,8 @@ class ServiceMethods:
     """All methods that both clients have.
 
     ``filters`` of workspaces: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract W2).
-    ``parent_block`` and ``type`` select the blocks below a block, or of a type. ``search`` selects webhooks by label and
-    address. A service that accepts bulk updates announces this with the header X-Bulk-Mass. A missing file is ``Forbidden``.
+    ``parent_block`` and ``type`` select the blocks below a block, or the blocks of a type. ``search`` selects webhooks by label
+    and address. A service that accepts bulk updates announces them in the header X-Bulk-Mass. A missing file is ``Forbidden``.
     """
 
     @Declaration(name="workspaces.list", method="GET", path="/v1/workspace")
@@ -190,7 +190,7 @@ class ServiceMethods:
 
     @Declaration(name="workspaces.delete", method="DELETE", path=_WORKSPACE)
     def delete_workspace(self, workspace: str, **options: Unpack[WriteOptions]) -> Workspace:
-        """Remove a workspace with everything in it. Returns the removed workspace."""
+        """Remove a workspace with everything in it. Return the removed workspace."""
 
     @Declaration(name="blocks.list", method="GET", path=_BLOCKS)
     def list_blocks(
@@ -218,7 +218,7 @@ class ServiceMethods:
     def delete_block(
         self, workspace: str, block: str, *, force: bool | None = None, **options: Unpack[WriteOptions]
     ) -> Block:
-        """Remove a block, and with ``force`` its children. Return the block.
+        """Remove a block, and with ``force`` its children. Return the removed block.
 
         Without ``force``, the removal of a block with children raises ``Conflict``.
         """
@@ -266,7 +266,7 @@ class ServiceMethods:
         id: str | UnsetType = UNSET,
         **options: Unpack[WriteOptions],
     ) -> Sink:
-        """Create a sink with its first entries, all or none."""
+        """Create a sink with its first entries. If an entry is refused, no sink is created."""
 
     @Declaration(name="data_sinks.update", method="PATCH", path=_SINK)
     def update_sink(
@@ -288,7 +288,7 @@ class ServiceMethods:
 
     @Declaration(name="data_sinks.get_entry", method="GET", path=_ENTRY)
     def get_entry(self, workspace: str, sink: str, key: str, *, if_none_match: str | None = None) -> Entry:
-        """Return one entry by its key; or by its id, if no entry has this key."""
+        """Return the entry with this key. If no entry has this key, return the entry with this id."""
 
     @Declaration(name="data_sinks.create_entry", method="POST", path=_SINK, check=_same_key)
     def create_entry(
@@ -315,7 +315,7 @@ class ServiceMethods:
         data_type: str | UnsetType = UNSET,
         **options: Unpack[WriteOptions],
     ) -> Entry:
-        """Change the value, the data type or both."""
+        """Change the value of an entry, its data type, or both."""
 
     @Declaration(name="data_sinks.delete_entry", method="DELETE", path=_ENTRY)
     def delete_entry(self, workspace: str, sink: str, key: str, **options: Unpack[WriteOptions]) -> None:
@@ -331,19 +331,19 @@ class ServiceMethods:
     def mass_update(
         self, workspace: str, sink: str, items: Sequence[EntryChange], **options: Unpack[WriteOptions]
     ) -> tuple[Entry | None, ...]:
-        """Write and remove many entries, all or none. Returns the entry of each item; None for a removed entry."""
+        """Write and remove all given entries, or none. Return the entry of each item; None for a removed entry."""
 
     @replace(_BULK, prefer=RETURN_MINIMAL, check=lambda found, given: check_count(found.accepted, len(given["items"])))
     def mass_update_minimal(
         self, workspace: str, sink: str, items: Sequence[EntryChange], **options: Unpack[WriteOptions]
     ) -> BulkCounts:
-        """Write and remove many entries, all or none. Returns counts only, which is several times faster."""
+        """Write and remove all given entries, or none. Return only counts, which is several times faster."""
 
     @replace(_BULK, query={"partial": "true"}, check=_each_index)
     def mass_update_partial(
         self, workspace: str, sink: str, items: Sequence[EntryChange], **options: Unpack[WriteOptions]
     ) -> PartialResult:
-        """Write and remove the valid entries. Returns the result of each item."""
+        """Write and remove the valid entries. Return the result of each item."""
 
     @Declaration(name="cloud_storage.update", method="PATCH", path=_FILE)
     def update_file(
@@ -364,7 +364,7 @@ class ServiceMethods:
 
     @Declaration(name="cloud_storage.get_metadata", method="GET", path=_METADATA, read=_read_metadata)
     def get_metadata(self, file: str, *, if_none_match: str | None = None) -> dict[str, Any]:
-        """Return the metadata of a file; its version is the version of the file."""
+        """Return the metadata of a file. The version for ``if_none_match`` is the version of the file."""
 
     @Declaration(name="cloud_storage.replace_metadata", method="PUT", path=_METADATA, body="metadata")
     def replace_metadata(self, file: str, metadata: Mapping[str, Any], **options: Unpack[WriteOptions]) -> None:
@@ -372,7 +372,7 @@ class ServiceMethods:
 
     @Declaration(name="cloud_storage.retry_conversion", method="POST", path="/v1/cloud-storage/retry-conversion/{file}")
     def retry_conversion(self, file: str, *, force: bool | UnsetType = UNSET, **options: Unpack[WriteOptions]) -> None:
-        """Convert a file again; while a conversion runs, only with ``force``."""
+        """Convert a file again. While a conversion of the file runs, this needs ``force``."""
 
     @Declaration(name="webhooks.list", method="GET", path="/v1/webhooks")
     def list_webhooks(self, *, search: str | None = None, **options: Unpack[ListOptions]) -> tuple[Webhook, ...]:
@@ -384,7 +384,7 @@ class ServiceMethods:
 
     @Declaration(name="webhooks.create", method="POST", path="/v1/webhooks", read=read_created_id)
     def create_webhook(self, url: str, *, id: str | UnsetType = UNSET, **options: Unpack[WebhookMembers]) -> str | None:
-        """Create a webhook. Returns its id, or None if the service does not give it. ``get_webhook`` shows its secret."""
+        """Create a webhook. Return its id, or None if the service does not give it. ``get_webhook`` shows its secret."""
 
     @Declaration(name="webhooks.update", method="PATCH", path=_WEBHOOK)
     def update_webhook(
@@ -394,7 +394,7 @@ class ServiceMethods:
 
     @Declaration(name="webhooks.delete", method="DELETE", path=_WEBHOOK)
     def delete_webhook(self, webhook: str, **options: Unpack[WriteOptions]) -> Webhook:
-        """Remove a webhook with its pending deliveries. Returns the removed webhook."""
+        """Remove a webhook with its pending deliveries. Return the removed webhook."""
 
     @Declaration(name="webhooks.rotate_secret", method="POST", path=f"{_WEBHOOK}/rotate-secret", optional_body=True)
     def rotate_webhook_secret(
@@ -404,7 +404,7 @@ class ServiceMethods:
 
 
 def extension(method: HttpMethod, path: str, **parts: Any) -> Request[Any]:
-    """Return a request of an operation without a method, for ``send`` of a client. The response's value is JSON, or None.
+    """Return a request for an operation without a method, for ``send`` of a client. The response's value is JSON, or None.
 
     ``parts``: ``names`` of the placeholders in ``path``, ``query``, ``body`` and ``headers``, as in `Request`.
     """

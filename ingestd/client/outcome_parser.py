@@ -38,7 +38,7 @@ from ingestd.wire.writer import HEADER as WRITER_HEADER
 T = TypeVar("T")
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
-"""Headers as they arrived."""
+"""The names and values of headers, as they arrived."""
 
 CONTENT_ERRORS = (UnreadableBody, ResponseMismatch, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors which mean that the content of a success can't be used."""
@@ -52,7 +52,7 @@ _FAULTS_BY_NUMBER = {
     errno.EHOSTUNREACH: Fault.NO_ROUTE,
     errno.ENETDOWN: Fault.NO_ROUTE,
 }
-"""Causes of a failed connection on this machine or in the network, and not in the service."""
+"""The faults of a connection that fails because of this machine or the network, and not because of the service."""
 
 
 _NOT_MODIFIED = 304
@@ -79,7 +79,7 @@ class OutcomeParser:
 
     ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a time
     of this clock. ``counts`` receives the responses. ``options``: the options of the client's connections. The default cap of
-    `Retry-After`, a day, is for programs, which decide themselves how long they wait.
+    `Retry-After`, a day, is for other programs than the daemon, which decide themselves how long they wait.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class OutcomeParser:
         started: float,
         headers: Mapping[str, str] = NONE,
     ) -> ServiceResponse[T]:
-        """Return the response to ``request``, from its parts. ``headers``: for a value that depends on a header."""
+        """Return the response to ``request``, from its parts. ``headers``: needed if the value depends on a header."""
         operation = request.operation
         if status == _NOT_MODIFIED and request.accepts_unchanged:
             return self._classified(operation, _success(200), started, raw)
@@ -163,8 +163,7 @@ class OutcomeParser:
         value: Any = None,
         problem: ProblemDetails | None = None,
     ) -> ServiceResponse[Any]:
-        # One pass over the headers costs as much as one lookup in the headers of httpx, and most responses have none of these
-        # headers.
+        # One pass over all headers costs as much as one lookup in httpx's headers. Few responses have any of the used headers.
         used = {_USED[name.lower()]: text.decode("latin-1") for name, text in raw if name.lower() in _USED}
         outcome = classify(facts)
         seconds = self.clock() - started

@@ -1,4 +1,4 @@
-"""The clients for programs: a blocking one, and an asynchronous one with the same methods as coroutines.
+"""The clients for programs: a blocking client, and an asynchronous client that has the same methods as coroutines.
 
 ::
 
@@ -7,8 +7,8 @@
             print(sink.label, sink.visible_id)
 
 Methods return whole records and raise `ServiceError`. Nothing is retried, and no redirect is followed. Requests and responses
-are the same as in the daemon's `ServiceClient`; ``send`` is the layer below, which returns a response and raises no error.
-`ingestd.client.operations` declares the methods.
+are the same as in the daemon's `ServiceClient`. All methods use ``send``, which returns a response and never raises
+`ServiceError`. `ingestd.client.operations` declares the methods.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Client(ServiceMethods, BlockingExchange):
         super().__init__(_builder(api_key, client_id), OutcomeParser(options=options), http)
 
     def sink(self, workspace: str, sink: str) -> NamedSink:
-        """Return a sink by its label or visible id; both arguments may also be ids.
+        """Return a sink by its label or visible id, in a workspace by its label. Both arguments may also be ids.
 
         Raises:
-            NameUnknown: there is no such workspace or sink; the sentence has the nearest name.
+            NameUnknown: there is no such workspace or sink; the sentence has the most similar name.
             NameAmbiguous: several workspaces or sinks have the name; the sentence has their ids.
             ServiceError: the service can't be used.
         """

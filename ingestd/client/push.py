@@ -1,4 +1,4 @@
-"""Writes of many entries to one sink: the comparison with the sink, and requests of a size that the service accepts."""
+"""Writes many entries to one sink: compares them with the sink, and sends requests of a size that the service accepts."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class PushResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def push_rows(client: Client, sink: tuple[str, str], read: PushedRows) -> PushResult:
-    """Write the entries of ``read`` that differ from a sink. ``sink``: the id of the workspace, and the id of the sink.
+    """Write the entries of ``read`` that differ from the stored entries. ``sink``: the ids of the workspace and of the sink.
 
     Raises:
-        ServiceError: the service can't be used now, or not with this key. A note says how many entries were sent before.
+        ServiceError: the service can't be used now, or not with this key. A note of the error says how many entries were sent.
     """
     response = client.send(ServiceMethods.get_sink.build(*sink))
     stored = {entry.key: entry for entry in value_of(response).entries}
@@ -68,7 +68,7 @@ def _differs(row: RowEntry, stored: EntrySummary) -> bool:
 
 
 class _Sender:
-    """Sends the entries of one push. ``sent``: the number of entries with a response; some of them may be ``rejected``."""
+    """Sends the entries of one push. ``sent``: the number of entries with a response, including ``rejected`` entries."""
 
     def __init__(self, client: Client, address: tuple[str, str], *, stored: frozenset[str]) -> None:
         self._client, self._address, self._stored = client, address, stored
@@ -76,7 +76,7 @@ class _Sender:
         self.rejected: list[RejectedRow] = []
 
     def send(self, rows: Sequence[RowEntry], limits: BulkLimits | None) -> None:
-        """Send the entries in bulk if the service announces bulk updates, else each entry alone."""
+        """Send the entries in bulk if the service announces bulk updates (``limits``); else send each entry alone."""
         if limits is None:
             for row in rows:
                 self._send_single(row)
@@ -85,9 +85,9 @@ class _Sender:
                 self._send_bulk(part)
 
     def _send_bulk(self, rows: Sequence[RowEntry], *, partial: bool = True) -> None:
-        """Send entries in one request; if the request is refused, send the entries in halves.
+        """Send entries in one request. If the request is refused, send each half of the entries.
 
-        ``partial``: the service may return a result for each item.
+        ``partial``: before that, request a result for each item, in case the service offers results by item.
         """
         items = [_change(row) for row in rows]
         request = ServiceMethods.mass_update_minimal.build(*self._address, items)
@@ -155,7 +155,7 @@ class _Sender:
 
 
 def _checked(request: Request[Any], row: RowEntry) -> Request[Any]:
-    """Return a request for one entry; its response must have the same key, and no other value."""
+    """Return the request for one entry. Its response must have the key of ``row``, and no other value than ``row``."""
 
     def check(entry: Entry) -> None:
         check_key(entry.key, row.key)
@@ -169,7 +169,7 @@ def _change(row: RowEntry) -> EntryChange:
 
 
 def _parts(rows: Sequence[RowEntry], limits: BulkLimits) -> Iterator[list[RowEntry]]:
-    """Yield the entries in parts that are within the limits of a request. An entry above the limits is a part of its own."""
+    """Yield the entries in parts that are within the limits of a request. An entry above the limits is a separate part."""
     part: list[RowEntry] = []
     size = _FRAME_BYTES
     for row in rows:

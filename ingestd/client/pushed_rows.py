@@ -1,7 +1,7 @@
 """The conversion of the rows of a push, which are frames or mappings, to entries and rejected rows.
 
 A row becomes an entry like a record of a source: by a template of the key, a template of the value, and the rules of the
-setting ``values``. The mapping accepts only text, so a number is first converted to text, in a way that the caller chose.
+setting ``values``. The mapping accepts only text, so a number is first converted to text by a rule that the caller chooses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class InvalidPush(ValueError):
 
 
 class RejectedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row without effect. ``row`` counts from 0, as ``frame[row]`` does. ``key`` is empty if the row has none."""
+    """A row without effect. ``row`` counts from 0, as in ``frame[row]``. ``key`` is empty if the row has no key."""
 
     row: int
     key: str
@@ -54,7 +54,7 @@ class RowEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PushedRows(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries of a push, each with a different key, and its rejected rows."""
+    """The entries of a push, which have different keys, and the rejected rows of the push."""
 
     entries: tuple[RowEntry, ...]
     rejected: tuple[RejectedRow, ...]
@@ -66,7 +66,7 @@ def read_rows(
     """Return the entries and the rejected rows of a frame; see `NamedSink.push` for the arguments.
 
     Raises:
-        InvalidPush: an argument can't be used, a column is missing, or there is no rule for writing floating-point numbers.
+        InvalidPush: an argument can't be used, a column is missing, or no argument says how to write floating-point numbers.
     """
     if number not in {None, "repr"}:
         raise InvalidPush(
@@ -137,7 +137,7 @@ def _keys_of(records: Sequence[Mapping[str, Any]], fields: Collection[str], key:
 def _without_repeated(entries: Sequence[RowEntry]) -> tuple[tuple[RowEntry, ...], list[RejectedRow]]:
     """Return the entries with a key that occurs once.
 
-    All rows with the same key are rejected, because no rule says which row is right.
+    If several rows have the same key, all of them are rejected, because no rule says which row is right.
     """
     rows = defaultdict[str, list[int]](list)
     for one in entries:
@@ -155,7 +155,7 @@ def _repeated_sentence(key: str, rows: Sequence[int]) -> str:
 
 
 def _template(text: str, columns: Iterable[str]) -> str:
-    """Return the template for the name of a column; return any other text unchanged."""
+    """Return a template: for a column's name, and for a text without braces, the template of this column; else the text."""
     if text in columns or "{" not in text:
         return "{" + text + "}"
     return text
@@ -216,10 +216,10 @@ def _is_pandas(rows: Any) -> bool:
 
 
 def _records(rows: Any, fields: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the used fields of each row, as objects of Python."""
+    """Return the named fields of each row, as Python objects."""
     if isinstance(rows, pl.DataFrame):
-        # Python converts a number of 32 bits to 64 bits. Its shortest text would then be longer than the shortest text of the
-        # original.
+        # Python converts a 32-bit number to 64 bits. The shortest text of the result would be longer than the shortest text of
+        # the 32-bit number, so the 32-bit number is first written as text.
         single = [name for name in fields if rows.schema[name] == pl.Float32]
         return rows.select(fields).with_columns(pl.col(single).cast(pl.String).cast(pl.Float64)).to_dicts()
     if _is_pandas(rows):
@@ -229,7 +229,7 @@ def _records(rows: Any, fields: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _pandas_objects(column: Any) -> Iterable[Any]:
-    """Return the values of a column of pandas. NaN is a missing value, except in a floating-point column of numpy."""
+    """Return the values of a column of pandas. NaN becomes None, except in a floating-point column of numpy."""
     kind, found = str(column.dtype), column
     if kind.lower() in {"float16", "float32"}:
         found = [float(str(one)) for one in column.to_numpy(dtype=kind.lower(), na_value=math.nan)]

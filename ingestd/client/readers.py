@@ -1,4 +1,4 @@
-"""Functions that read the body of a success into a record."""
+"""Functions that convert the body of a successful response to a record."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _decode_bulk = lenient(
 def reader(kind: Any) -> Read[Any]:
     """Return the function that reads a type: a record, a tuple of records, JSON, or None for an empty body.
 
-    A `Versioned` record keeps the response's ETag. If a tuple is expected, a single record is accepted, too, because the
-    interface document allows both.
+    A `Versioned` record gets the response's ETag. Instead of a list, a single record is accepted, too, because the interface
+    document permits both.
     """
     if kind in {None, type(None)}:
         return read_nothing
@@ -51,7 +51,7 @@ def _reader_of_many(kind: Any) -> Read[tuple[Any, ...]]:
 def read_nothing(body: bytes, _headers: Mapping[str, str]) -> None:
     """Accept an empty body, or JSON, because a service may return the deleted record.
 
-    HTML is not accepted: it comes from a proxy.
+    HTML is not accepted, because it comes from a proxy.
     """
     if body.strip():
         decode_json(body)

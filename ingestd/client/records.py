@@ -1,8 +1,8 @@
-"""The records of the service, and the records in requests.
+"""The records in responses and requests of the service.
 
-A member of the interface document is required unless the document calls it optional. A member that the service contract adds is
-None if a service knows only the document. Numbers are as in JSON: 1 is an int, 1.0 a float. Unknown members are ignored. The
-daemon reads only the classes ``…Summary``, so a service may omit all other members.
+A member of the interface document is required unless the document calls it optional. A member that only the service contract
+defines is None if the service does not support it. Numbers are as in JSON: 1 is an int, 1.0 a float. Unknown members are
+ignored. The daemon reads only the members of the classes ``…Summary``, so a service may omit all other members.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Versioned(Record, frozen=True, kw_only=True, dict=True):
-    """A record that has a version when it is read alone."""
+    """A record that has a version if it was read alone, not in a list."""
 
     @property
     def etag(self) -> str:
-        """The version, for ``if_match`` and ``if_none_match``; empty in lists. Equality of records ignores it."""
+        """The version, for ``if_match`` and ``if_none_match``; empty in lists. Comparisons of records ignore the version."""
         tag: str = self.__dict__.get("etag", "")
         return tag
 
@@ -83,7 +83,7 @@ class Workspace(WorkspaceSummary, frozen=True, kw_only=True):
 
 
 class Block(Versioned, frozen=True, kw_only=True):
-    """A block. ``parent_block`` of the root is empty. ``path``: from the root to the block itself."""
+    """A block. ``parent_block`` of the root is empty. ``path``: the path from the root to the block itself."""
 
     id: str
     label: str
@@ -121,7 +121,7 @@ class BlockTypes(Record, frozen=True, kw_only=True):
 
 
 class Icon(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A picture by name. A request sends only the given members."""
+    """An icon by its name. A request sends only the members that are not None."""
 
     source: str | None = None
     name: str | None = None
@@ -158,7 +158,7 @@ class Entry(EntrySummary, frozen=True, kw_only=True):
 
 
 class SinkSummary(Versioned, frozen=True, kw_only=True):
-    """The names of a data sink; ``entries`` is None in lists."""
+    """The id and the names of a data sink. ``entries`` is None in lists."""
 
     id: str
     label: str = ""
@@ -167,7 +167,7 @@ class SinkSummary(Versioned, frozen=True, kw_only=True):
 
 
 class SinkInfo(SinkSummary, frozen=True, kw_only=True):
-    """A data sink in a list, without its entries. ``icon`` is a text if the service returns one."""
+    """A data sink in a list, without its entries. ``icon`` is a text if the service returns a text."""
 
     label: str
     workspace_id: str
@@ -198,7 +198,7 @@ class NewEntry(Record, frozen=True, kw_only=True):
 
 
 class EntryChange(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A new value of a key, or its removal. If ``observed_at`` is older than the stored time, nothing is changed."""
+    """A new value of an entry, or its removal. If ``observed_at`` is before the stored time, nothing is changed."""
 
     key: str
     value: str | UnsetType = UNSET
@@ -247,7 +247,7 @@ class BulkItemResult(Record, frozen=True, kw_only=True):
 
 
 class ItemResult(BulkItemResult, frozen=True, kw_only=True):
-    """The result of an item: its entry (None if it was removed), or why it was rejected."""
+    """The result of an item: its entry (None if the entry was removed), or why the item was rejected."""
 
     entry: Entry | None = None
     error: ItemProblem | None = None
@@ -262,9 +262,9 @@ class PartialResult(Record, frozen=True, kw_only=True):
 
 
 class BulkResult(Record, frozen=True, kw_only=True):
-    """The result of a bulk update: the number of accepted items, and the result of each item if the service gives it.
+    """The result of a bulk update: the number of accepted items, and the result of each item if the service returns results.
 
-    Services return the number, the ``entries`` or the results. `read_bulk` always sets the number.
+    Services return the number, the ``entries`` or the ``results``. `read_bulk` always sets the number.
     """
 
     accepted: int = 0
@@ -273,7 +273,7 @@ class BulkResult(Record, frozen=True, kw_only=True):
 
 
 class OAuthConnection(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """Where deliveries get their token (client credentials). The service never returns ``client_secret``."""
+    """The OAuth server from which deliveries get their token (client credentials). Responses never have ``client_secret``."""
 
     token_url: str | None = None
     client_id: str | None = None

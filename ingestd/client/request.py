@@ -1,4 +1,4 @@
-"""A request as a value: what one call sends, and how its response is read. No I/O."""
+"""A request as a value: what a call sends, and how the response is read. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unaddressable(ValueError):
-    """A key that can't be a segment of a path: HTTP clients and proxies resolve dots and drop empty segments."""
+    """A key can't be a segment of a URL's path, because HTTP clients and proxies resolve dots and drop empty segments."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -43,8 +43,8 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One call of the service.
 
     ``names``: values of the placeholders in the operation's path. ``check`` raises `ResponseMismatch` if the value does not
-    belong to this request. ``max_response_bytes``: a longer response counts as broken; a response that is read in parts has no
-    limit. ``accepts_unchanged``: a 304 is a success without a value. ``repr`` shows only the operation: bodies hold secrets.
+    belong to this request. ``max_response_bytes``: the maximum size of a body that is not read in parts.
+    ``accepts_unchanged``: a 304 is a success without a value. ``repr`` shows only the operation: bodies hold secrets.
     """
 
     operation: ApiOperation

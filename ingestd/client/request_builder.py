@@ -20,7 +20,7 @@ BASE_HEADERS = {"Accept": f"{names.JSON}, {names.PROBLEM_JSON}", "User-Agent": "
 class RenewableKey:
     """The API key of one client. It may be replaced while the client is in use. None: the client is anonymous.
 
-    ``read`` returns the key as it is stored now; None if it can't be read or never changes.
+    ``read`` returns the stored key; None if the key can't be read or never changes.
 
     Raises:
         ValueError: the key has characters that an HTTP header can't hold. The sentence does not repeat the key.
@@ -46,7 +46,7 @@ class RenewableKey:
 
 
 class RequestBuilder:
-    """Builds the messages of one client.
+    """Builds the httpx requests of one client.
 
     Raises:
         ValueError: the client id is longer than 128 characters, empty, or has characters that a header can't hold.
@@ -59,7 +59,7 @@ class RequestBuilder:
         self.client_id = client_id
 
     def build(self, http: httpx.AsyncClient | httpx.Client, request: Request[Any]) -> httpx.Request:
-        """Return the message of a request.
+        """Return the httpx request for ``request``.
 
         Raises:
             Unaddressable: a name can't be a segment of a path.
@@ -69,7 +69,7 @@ class RequestBuilder:
         if (api_key := self.key.current()) is not None:
             headers[names.API_KEY] = api_key
         if operation.method != "GET":
-            # The interface document requires the header for some operations; for other operations, the audit log uses it.
+            # The interface document requires this header for some operations. For all other operations, the audit log uses it.
             headers.setdefault(names.CLIENT_ID, self.client_id)
         if request.body is not None:
             headers.setdefault("Content-Type", names.JSON)

@@ -52,7 +52,7 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The service's own text in one line, at most 500 characters; each sentence once."""
+        """The text of the service in one line, with at most 500 characters and without repeated texts."""
         own = self.detail or self.title or self.error
         found = (_without_repetition(error, own) for error in self.errors[:_MAX_ERRORS])
         places = "; ".join(text for text in found if text)
@@ -64,10 +64,10 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
 class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """The outcome of one request, and its value if it succeeded.
 
-    ``operation``: the name in the table of operations. ``status``: None if no HTTP response arrived. ``value``: set if and only
-    if ``outcome.remedy`` is "none". ``problem``: the error body of a refusal. ``bulk``: the announced limits of bulk requests.
-    ``origin``: the limits of origins. ``milliseconds``: from the start of sending to the end of reading. ``facts``: the input
-    of ``outcome``. ``replayed``: the service repeated an earlier response to the same Idempotency-Key. ``request_id``: the
+    ``operation``: the operation's name in the service. ``status``: None if no HTTP response arrived. ``value``: set if and only
+    if ``outcome.remedy`` is "none". ``problem``: the error body of a refusal. ``bulk``, ``origin``: announced limits of bulk
+    requests and of origins. ``milliseconds``: from the start of sending to the end of reading. ``facts``: the input of
+    ``outcome``. ``replayed``: the service repeated an earlier response to the same Idempotency-Key. ``request_id``: the
     service's id of the request, or empty. ``rate``: the announced rate limit. ``takes_gzip``: the service announces that it
     accepts compressed bodies (RFC 9110, section 12.5.3). ``fenced``: the service announces that it refuses late requests of a
     writer. ``writer``: the newest epoch and attempt of the writer, if the service refused a late request; else None.
@@ -130,9 +130,9 @@ def _text(members: dict[str, object], name: str) -> str:
 def parse_problem(
     status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = ""
 ) -> ProblemDetails:
-    """Return the problem in a body; only the status if the body can't be read (HTML of a proxy, an incomplete document).
+    """Return the problem in a body. If the body can't be read (HTML of a proxy, incomplete JSON), the texts are empty.
 
-    ``request_id``, ``code`` and ``content_type`` are headers; the first two apply if the body has no such member.
+    ``request_id``, ``code`` and ``content_type`` are values of headers. If the body has an id or a code, it is used instead.
     """
     try:
         decoded = decode_json(body)

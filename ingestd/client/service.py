@@ -1,7 +1,7 @@
 """The daemon's client of the service: each method sends one request and returns its `ServiceResponse`.
 
-No method raises an error for failures of a service or a network, because delivery expects outages. The caller decides about
-retries. Programs use `ingestd.client.AsyncClient`: its methods raise errors.
+No method raises an error if the service or the network fails, because delivery expects outages. The caller decides about
+retries. Other programs use `ingestd.client.AsyncClient`, which raises errors.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SINK: Read[SinkSummary] = reader(SinkSummary)
 _WORKSPACE: Read[WorkspaceSummary] = reader(WorkspaceSummary)
 _FENCED = "writer_fenced"
 _MIN_COMPRESSED_BYTES = 4 * 1024
-"""The compression of a smaller body takes longer than it saves."""
+"""Compressing a smaller body takes longer than sending it uncompressed."""
 
 _COMPRESSION_LEVEL = 1
 _UNAUTHENTICATED = 401
@@ -63,7 +63,7 @@ class ServiceClient:
     ``transport`` replaces the network in tests. ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock``
     returns seconds, and measures requests. ``read_api_key`` returns the stored key; it is called before the first request after
     a 401, and None keeps the key in use. ``compress``: send large bodies with gzip if the service announces that it accepts
-    them, and runs on another machine. ``writer``: the writer that each write below a workspace names.
+    gzip, and runs on another machine. ``writer``: the writer that each write below a workspace names.
 
     Raises:
         ValueError: the key or the client id has characters that a header can't hold. The sentence does not repeat them.
@@ -117,7 +117,7 @@ class ServiceClient:
         return FastExchange(self._builder, self._parser, transport)
 
     def prepare(self) -> None:
-        """Create the HTTP clients now and not with the first request, so that work with a time limit need not wait."""
+        """Create the HTTP clients now, so that the first request, which may have a time limit, need not wait for them."""
         self._small  # noqa: B018 - a cached property, and so is the exchange that it may use
         self._exchange  # noqa: B018
 
@@ -137,7 +137,7 @@ class ServiceClient:
                 await getattr(self, opened).aclose()
 
     async def send(self, request: Request[T]) -> ServiceResponse[T]:
-        """Send a small request that no method here declares."""
+        """Send a small request for an operation that has no method in this class."""
         return await self._small.send(request)
 
     # -------------------------------------------------------------------------------- workspaces and sinks
@@ -147,7 +147,7 @@ class ServiceClient:
         return await self._small.send(workspaces_request())
 
     async def create_workspace(self, label: str) -> ServiceResponse[WorkspaceSummary]:
-        """Create a workspace. A repetition creates a second workspace, because labels are not unique."""
+        """Create a workspace. If the request is repeated, a second workspace is created, because labels are not unique."""
         return await self._small.send(_read_as(ServiceMethods.create_workspace.build(label), _WORKSPACE))
 
     async def list_sinks(self, workspace: str) -> ServiceResponse[tuple[SinkSummary, ...]]:
@@ -159,7 +159,7 @@ class ServiceClient:
         return await self._small.send(_read_as(ServiceMethods.get_sink.build(workspace, sink), _SINK))
 
     async def has_sink(self, workspace: str, sink: str) -> ServiceResponse[None]:
-        """Ask whether the service has a sink. With support for If-None-Match, it responds without entries (contract G17)."""
+        """Ask whether the service has a sink. A service that supports If-None-Match responds without entries (contract G17)."""
         request = ServiceMethods.get_sink.build(workspace, sink, if_none_match="*")
         asked: Request[None] = _read_as(request, lambda _body, _headers: None)
         return await self._small.send(replace(asked, accepts_unchanged=True))
@@ -175,7 +175,7 @@ class ServiceClient:
     ) -> ServiceResponse[int]:
         """Convert a sink's entries with ``make`` (`row_of`, `signed_row_of`), pass them to ``take``, and return their number.
 
-        Memory: ``rows_at_once`` rows and one network chunk. Rows that were passed before a failure are not taken back.
+        Memory: ``rows_at_once`` rows and one network chunk. If the reading fails, some rows may have been passed already.
         """
         stream, rows, count, api_key = SinkStream(make), list[T](), 0, self._key.current()
         request, started = ServiceMethods.get_sink.build(workspace, sink), self._parser.clock()
@@ -190,8 +190,8 @@ class ServiceClient:
                 stream.finish()
         except ServiceError as error:
             if error.status == _UNAUTHENTICATED and self._key.current() != api_key:
-                # A lane repeats a refused request with the new key. Nothing else repeats the reading of a sink, and this may be
-                # the first request for days.
+                # The key was replaced. A lane would repeat its request later, but no caller repeats the reading of a sink. This
+                # may be the first request for days, so the key may have been replaced long ago.
                 return await self.read_sink(workspace, sink, take, make, rows_at_once=rows_at_once)
             return error.response
         if rows:
@@ -231,8 +231,8 @@ class ServiceClient:
     ) -> ServiceResponse[WrittenEntry]:
         """Create an entry.
 
-        ``key``, ``value``: of the entry, to check the response. ``body``: ``{"key","value","dataType"}``, and ``origin`` if the
-        service accepts it.
+        ``key``, ``value``: the entry's key and value, to check the response. ``body``: ``{"key","value","dataType"}``, and
+        ``origin`` if the service accepts origins.
         """
         request = ServiceMethods.create_entry.encoded(body, workspace, sink, idempotency_key=idempotency_key)
         return await self._write(_written_as(request, key, value))
@@ -242,8 +242,8 @@ class ServiceClient:
     ) -> ServiceResponse[WrittenEntry]:
         """Replace an entry's value by the mass update of the interface document, which has only a key and a value.
 
-        ``key``, ``value``: of the entry, to check the response. ``body``: ``{"key","value"}``, and ``origin`` if the service
-        accepts it.
+        ``key``, ``value``: the entry's key and value, to check the response. ``body``: ``{"key","value"}``, and ``origin`` if
+        the service accepts origins.
         """
         request = ServiceMethods.mass_update_entry.encoded(body, workspace, sink, idempotency_key=idempotency_key)
         return await self._write(_written_as(request, key, value))
@@ -251,7 +251,7 @@ class ServiceClient:
     async def patch_entry(
         self, workspace: str, sink: str, *, key: str, value: str | None, data_type: str | None
     ) -> ServiceResponse[WrittenEntry]:
-        """Set an entry's value, and its data type unless it is None."""
+        """Set an entry's value. Set its data type, too, unless ``data_type`` is None."""
         kept = UNSET if data_type is None else data_type
         request = ServiceMethods.update_entry.build(workspace, sink, key, value=value, data_type=kept)
         return await self._write(_written_as(request, key, value))
@@ -266,8 +266,8 @@ class ServiceClient:
         """Update in bulk (service contract M3, M8). Only for a service that announces bulk updates.
 
         ``body``: a JSON array of ``items`` items, or an object with ``entries`` and ``origins``. ``partial``: the service
-        stores the valid items, and responds with the result of each item. Otherwise it stores all items or none, and responds
-        with counts.
+        stores the valid items, and responds with the result of each item. If False, the service stores all items or none, and
+        responds with counts.
         """
 
         def check(result: BulkResult) -> None:
@@ -293,7 +293,7 @@ class ServiceClient:
         return response
 
     async def _write(self, request: Request[T], exchange: AsyncExchange | None = None) -> ServiceResponse[T]:
-        """Send a write with the current writer, and again if another request has raised the writer meanwhile."""
+        """Send a write with the current writer. If it is refused as late, send it again if a newer writer may be used."""
         chosen = exchange or (self._small if len(request.body or b"") <= SMALL_BODY_BYTES else self._exchange)
         writer, workspace = self._writer, request.names["workspace"]
         if writer is None:
@@ -315,12 +315,12 @@ class ServiceClient:
 
 
 def _read_as(request: Request[Any], read: Read[T], check: Callable[[T], None] | None = None) -> Request[T]:
-    """Return a declared request with a reader that requires no more than the daemon needs."""
+    """Return a declared request with the reader ``read``, which requires only the members that the daemon needs."""
     return replace(request, read=read, check=check)
 
 
 def _written_as(request: Request[Any], key: str, value: str | None) -> Request[WrittenEntry]:
-    """Return a request that writes one entry; its response must have the same key, and no other value."""
+    """Return a request that writes one entry. Its response must have the key ``key``, and no value or the value ``value``."""
 
     def check(entry: WrittenEntry) -> None:
         check_key(entry.key, key)

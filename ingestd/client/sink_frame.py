@@ -26,7 +26,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def entries_frame(entries: Iterable[Entry], *, numeric: Collection[str]) -> pl.DataFrame:
-    """Return the entries with the columns of `SCHEMA`. ``numeric``: the data types of entries with numeric values."""
+    """Return the entries with the columns of `SCHEMA`. ``numeric``: the data types with numeric values."""
     rows = [
         (
             one.key,

@@ -1,7 +1,7 @@
 """An incremental JSON parser for a sink of any size: it returns entries as they arrive.
 
-Memory: the text of one chunk, one entry, and the entries found in that chunk; never the whole sink. All members of the
-sink except ``entries`` are skipped, in any order. Each entry costs one call of the standard library's C scanner.
+The memory holds one chunk, an incomplete entry, and the entries of this chunk, but never the whole sink. All members of the
+sink except ``entries`` are skipped, in any order. Each entry needs one call of the C scanner of the standard library.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 class SinkStream(Generic[T]):
     """Parses one body: pass its bytes to `feed` in chunks of any size, then call `finish`.
 
-    ``make`` turns the members of an entry into a result. Both methods raise `UnreadableBody` if the body is not a sink
+    ``make`` converts the members of an entry to a result. Both methods raise `UnreadableBody` if the body is not a sink
     with entries.
     """
 
@@ -40,7 +40,7 @@ class SinkStream(Generic[T]):
         self._parser = self._sink()
 
     def feed(self, chunk: bytes) -> list[T]:
-        """Return the entries that this chunk completes."""
+        """Return the results for the entries that end in this chunk."""
         try:
             self._text = self._text[self._at :] + self._decoder.decode(chunk)
         except UnicodeDecodeError:
@@ -118,7 +118,7 @@ class SinkStream(Generic[T]):
         self._at += 1
 
     def _separator(self, end: str) -> Generator[None]:
-        """Skip a comma; the only other character that may follow is ``end``."""
+        """Skip a comma. If the next character is ``end`` instead, skip nothing."""
         head = yield from self._head()
         if head == ",":
             self._at += 1

@@ -15,7 +15,7 @@ from ingestd.client.request_builder import BASE_HEADERS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """The longest time, in seconds, in which each part of a request may make no progress. A slow transfer is not ended."""
+    """The longest time, in seconds, for which a part of a request may make no progress. A slow transfer continues."""
 
     connect_seconds: float = 5.0
     write_seconds: float = 60.0
@@ -31,9 +31,9 @@ class UnusableCertificate(ValueError):
 class TransportOptions:
     """Proxy and certificates of the connections.
 
-    ``proxy``: ``http://…`` or ``https://…``, with user and password if it requires them. ``ca_file``: PEM, the only trusted
-    authorities; None: the authorities of certifi. ``client_certificate`` and ``client_key``: PEM; the certificate's file may
-    contain the key. The environment of the process has no effect.
+    ``proxy``: ``http://…`` or ``https://…``, with user and password if it requires them. ``ca_file``: a PEM file with the
+    only trusted authorities; None: the authorities of certifi. ``client_certificate`` and ``client_key``: PEM files; the
+    certificate's file may contain the key. The environment of the process has no effect.
     """
 
     proxy: str | None = field(default=None, repr=False)
@@ -50,8 +50,8 @@ class TransportOptions:
         """
         if self.ca_file is None and self.client_certificate is None:
             if urlsplit(url).scheme == "http" and self.proxy is None:
-                # Nothing is encrypted for this URL. Loading the trusted certificates would take longer than a request, so this
-                # context trusts none.
+                # This URL needs no TLS. Loading the trusted certificates would take longer than a request, so this context has
+                # no certificates.
                 return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             return True
         context = self._trusting()
@@ -101,8 +101,8 @@ def httpx_settings(
             read=timeouts.read_seconds,
             pool=timeouts.pool_seconds,
         ),
-        # Servers close idle connections after five seconds or more. Closing them earlier avoids a request on a connection that
-        # the server closes.
+        # Servers close idle connections after five seconds or more. The client closes them earlier, so that it sends no request
+        # on a connection that the server closes at the same time.
         "limits": httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=3.0),
         # A redirected request would carry the API key to another server.
         "follow_redirects": False,

@@ -1,4 +1,4 @@
-"""The writer in the requests of a client (service contract M11). No I/O."""
+"""The writer in the requests of a client (service contract M11). Performs no I/O."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ async def permit_at_once() -> None:
 class RisingWriter:
     """A writer with an attempt that rises when a request may take effect later.
 
-    If another process has raised the rank in the service, ``on_behind`` is called with this rank before the refused write is
-    repeated: the caller's state is then older than the data of the service. ``permit`` is awaited before each write. Call all
-    methods on the event loop's thread.
+    If another process has raised the writer's rank in the service, ``on_behind`` is called with the newest writer before the
+    refused write is repeated, because the caller's state is then older than the data of the service. ``permit`` is awaited
+    before each write. Call all methods on the event loop's thread.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class RisingWriter:
         self._accepted: set[str] = set()
 
     def raise_past(self, sent: Writer) -> None:
-        """Make every later request newer than the request with the writer ``sent``."""
+        """Give every later request a higher rank than the request with the writer ``sent`` had."""
         if sent.attempt >= self.current.attempt:
             self.current = replace(self.current, attempt=sent.attempt + 1)
 
@@ -49,8 +49,8 @@ class RisingWriter:
     async def is_newer_now(self, sent: Writer, newest: Writer | None, workspace: str) -> bool:
         """Return whether a request that the service refused as late may be repeated with the current writer.
 
-        ``newest``: the rank that the service has. If another process raised it, the request is repeated only if this process has
-        written nothing to the workspace yet, and the epoch is the same.
+        ``newest``: the newest writer that the service knows. If another process has raised the writer, the request may be
+        repeated only if this process has written nothing to the workspace yet, and the epoch is the same.
         """
         if newest is not None and newest.rank > self.current.rank:
             if workspace in self._accepted or newest.epoch > self.current.epoch:

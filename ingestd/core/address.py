@@ -1,4 +1,4 @@
-"""The address of a data sink, as a person writes it."""
+"""The address of a data sink, as a person writes it in a configuration."""
 
 from __future__ import annotations
 

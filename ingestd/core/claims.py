@@ -65,7 +65,7 @@ def _ancestors(folder: str) -> Iterator[str]:
 
 
 def _below(folder: str, claim: FileClaim) -> str | None:
-    """Return the path of ``folder`` below the claim's folder, empty if they are equal; None: the claim does not read it."""
+    """Return the path of ``folder`` below the claim's folder; empty if both are equal, None if the claim excludes it."""
     if folder == claim.folder:
         return ""
     above = claim.folder.rstrip("/") + "/"

@@ -43,7 +43,7 @@ def seconds_of(text: str) -> float | None:
 
 
 class _ShownZone:
-    """The time zone in which times are shown. A daemon uses UTC; a command sets the zone of its user's account."""
+    """The time zone in which times are shown. A daemon uses UTC; a command uses the zone of the user's account."""
 
     def __init__(self) -> None:
         self.of_process: tzinfo = UTC

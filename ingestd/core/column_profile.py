@@ -107,7 +107,7 @@ class ColumnProfile:
         )
 
     def unclear_numbers(self, *, points: bool) -> Mapping[str, UnclearNumbers]:
-        """Return the other columns with a mark that may separate decimals or thousands.
+        """Return the columns, except `decimal_commas`, with a mark that may separate decimals or thousands.
 
         ``points``: points are ambiguous, too, unless another number of the source proves that they separate decimals.
         """

@@ -34,7 +34,7 @@ FAST_SECONDS = 0.005
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """The current round. ``responses``: a negative number of them is ignored first. ``reached``: the limit was reached."""
+    """The current round. ``responses``: if negative, the number of responses to ignore. ``reached``: the limit was reached."""
 
     responses: int = 0
     seconds: float = 0.0

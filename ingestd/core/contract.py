@@ -54,7 +54,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
         return "hold" in {self.new, self.missing, self.retyped}
 
     def digest_with(self, mapping: str) -> str:
-        """Return a digest of the mapping's digest and this contract. If it changes, the whole source is read again."""
+        """Return a digest of the mapping's digest and this contract. If the result changes, the whole source is read again."""
         text = json.dumps([mapping, msgspec.to_builtins(self, enc_hook=dict)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -139,7 +139,7 @@ class ContractCheck(msgspec.Struct):
             self._note(batch, wrong, name, rule, bad)
 
     def _note(self, batch: Batch, wrong: pl.Series, name: str, rule: _Rule, bad: dict[int, tuple[str, str]]) -> None:
-        """Reject the rows where ``wrong`` is true, or note the first of them."""
+        """Reject the rows where ``wrong`` is true, or keep a notice about the first of these rows."""
         orders = wrong.arg_true()
         if not orders.len():
             return

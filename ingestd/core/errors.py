@@ -6,7 +6,7 @@
       ConfigurationError      the configuration file is wrong: nothing runs (exit code 78)
       SourceError
         SourceUnavailable     the source is not reachable now: back off and retry
-          SourceUnmounted     the source's folder is an empty mount point: do the same, and report it in a separate metric
+          SourceUnmounted     the source's folder is an empty mount point: back off and retry; a separate metric reports it
         RecordUnreadable      one record cannot be read: reject it, read the next one
         SourceBroken          a partition or source cannot be read as configured: skip it, read the rest
         AcknowledgeLater      the connector cannot acknowledge a partition yet: call it again later
@@ -96,7 +96,7 @@ class SourceUnmounted(SourceUnavailable):
 class RecordUnreadable(SourceError):
     """One record cannot be read: the runtime rejects it with its position and ``reason``, and the reading continues.
 
-    A generator ends when it raises, so `Connector.read` must yield this error; a batch must follow. If `Connector.read` raises
+    A generator ends when it raises, so `Connector.read` must yield this error, then a batch. If `Connector.read` raises
     it, the whole partition is rejected. The ``parse`` function of `pack` raises this error.
 
     ``reason`` is a sentence. ``position`` may be omitted in ``parse``, because `pack` knows it. ``field`` names the field with
@@ -124,7 +124,7 @@ class SourceBroken(SourceError):
 
 
 class AcknowledgeLater(SourceError):
-    """A partition can't be acknowledged yet, because other members of its group can't. The runtime calls the method again."""
+    """A partition can't be acknowledged yet, for example before its whole group. `Connector.acknowledge` is called again."""
 
 
 class MirrorError(IngestdError):

@@ -19,8 +19,8 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """The limits for a pipeline's runs. A run that reaches a limit is held. None or False disables a check.
 
     ``removed_percent``, ``changed_percent``: the share of the partition's entries that the run removes or changes.
-    ``factors_percent``: the share of numbers that one factor multiplies, of all nonzero numbers or of the changed numbers. A
-    share is checked only if the whole has at least ``minimum`` entries. ``empty``: hold a reading without records. ``types``:
+    ``factors_percent``: the share of nonzero numbers, or of changed numbers, that the run multiplies by one factor. A share is
+    checked only if the whole has at least ``minimum`` entries. ``empty``: hold a reading without records. ``types``:
     hold a run that changes the data type of an entry.
     """
 
@@ -38,7 +38,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_GUARD = Guard(removed_percent=50, factors_percent=50)
-"""The guard of a pipeline without this setting, and the default of each limit that the setting omits."""
+"""The guard of a pipeline without the setting ``guard``, and the value of each limit that this setting omits."""
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +54,10 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
 class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of the entries that a run would change.
 
-    ``before``: entries that the partition had before the run, plus entries without a source that the run names. ``numeric``:
-    entries among these with a nonzero number. ``renumbered``: updates of a nonzero number to another nonzero number. ``near``:
-    by factor, updates that multiply the number by about this factor. ``retyped``: updates that change the data type. ``empty``:
-    the reading had no record. ``examples``: the first entries of each kind: removed, changed, retyped, and each factor.
+    ``before``: entries that the partition had before the run, plus entries without a source that the run writes. ``numeric``:
+    the entries in ``before`` with a nonzero number. ``renumbered``: updates of a nonzero number to another nonzero number.
+    ``near``: by factor, updates that multiply the number by about this factor. ``retyped``: updates that change the data type.
+    ``empty``: the reading had no record. ``examples``: the first entries of each kind: removed, changed, retyped, each factor.
     """
 
     before: int

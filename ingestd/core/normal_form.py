@@ -1,4 +1,4 @@
-"""The Unicode form NFC. The service keeps keys and labels in it (G7 of its contract), so that equal letters are equal keys."""
+"""The Unicode form NFC. The service keeps keys and labels in this form (contract G7), so that equal letters are equal keys."""
 
 from __future__ import annotations
 

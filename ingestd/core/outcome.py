@@ -1,6 +1,6 @@
 """The table that classifies responses and missing responses. Performs no I/O.
 
-An outcome has one of the five words of the glossary, and a remedy: what the lane does next. Its sentence states for the
+An outcome has one of five words (`Word`) and a remedy: what the lane does next. Its sentence states for the
 operator what is wrong and what to do. An entry is rejected only if the service refuses the entry itself (400, 413 for a single
 entry, 414, 422). After every other refusal the entry stays pending.
 """
@@ -276,7 +276,7 @@ UNRECOGNIZED = OutcomeRule(
     sentence="A proxy seems to respond instead of the service: the body of this {status} does not have the form of the service's "
     "errors. The request is sent again, and nothing is rejected. If this continues, check the proxies and service.url.",
 )
-"""The row for a refusal (4xx) of a program other than the service; it states nothing about an entry or a sink."""
+"""The row for a refusal (4xx) by a program other than the service. The refusal states nothing about an entry or a sink."""
 
 PARTLY = OutcomeRule(word="partly rejected", remedy="none", sentence="Accepted except {refused} ({status}).")
 
@@ -322,7 +322,7 @@ def _accepted(status: int) -> Outcome:
 
 
 def may_take_effect(facts: Facts) -> bool:
-    """Return whether a request may still take effect after its response, or after the client stopped waiting for one.
+    """Return whether a request may still take effect after its response, or after the client stopped waiting for a response.
 
     After a refusal by a proxy, or a server error, the request may still reach the service.
     """

@@ -43,18 +43,18 @@ class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
     outages: tuple[str, ...] = ()
     """Why the source or the service can't be used now."""
     rejected: int = 0
-    """Rejections that no person and no later reading has handled."""
+    """The number of rejections that no person and no later reading has handled."""
     drift: int = 0
-    """Keys of the pipeline's sink that others changed and that were not handled yet."""
+    """The number of keys of the pipeline's sink that other programs or people changed, and that were not handled yet."""
     notices: tuple[str, ...] = ()
     """Work that can't be completed without a person, such as a file that can't be moved."""
     unreadable_files: int = 0
     held: int = 0
-    """Runs that wait for an approval."""
+    """The number of runs that wait for an approval."""
     waiting_files: int = 0
-    """Files that are unstable, not ready or empty."""
+    """The number of files that are unstable, not ready or empty."""
     pending: int = 0
-    """Entries of the pipeline's sink that are not delivered."""
+    """The number of entries of the pipeline's sink that are not delivered."""
     has_run: bool = True
     """Whether a run has ever ended."""
 

@@ -75,7 +75,7 @@ def next_step(
     wanted: str | None = None,
     found: str | None = None,
 ) -> NextStep:
-    """Return what follows ``step``, which ended with ``remedy``. ``found``: the data type in its response, if any."""
+    """Return what follows ``step``, which ended with ``remedy``. ``found``: the data type in the response, if any."""
     following = _BY_STEP.get((step, remedy)) or _BY_REMEDY[remedy]
     if following == "done" and step == "mass_update_entry" and needs_retype(wanted=wanted, found=found):
         return "patch_entry"

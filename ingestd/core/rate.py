@@ -18,7 +18,7 @@ BELOW_THE_LIMIT = 0.9
 """The fraction of the accepted rate that is used after a refusal."""
 
 MIN_KEPT = 0.8
-"""The least fraction of a learned rate that is kept after a refusal. If it is still too high, the next refusal lowers it."""
+"""The least fraction of a learned rate that is kept after a refusal. If this rate is too high, the next refusal lowers it."""
 
 GROWTH_NEAR_THE_LIMIT = 0.01
 GROWTH_BEYOND_THE_LIMIT = 0.10

@@ -1,4 +1,4 @@
-"""The output of a connector: batches of records as columns of text, each record with its position."""
+"""The output of a connector: batches of records as columns of text, with a position for each record."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def record_position(position: Position) -> Position:
 
 
 def row_numbers(positions: pl.Series) -> Sequence[int]:
-    """Return the row of each position; 0: the position has no row, because it is a primary key.
+    """Return the row number of each position; 0 if the position is a primary key.
 
     A child has the row of its record.
     """
-    # Without expressions of polars: for a small file, their evaluation takes longer than all other work on its entries.
+    # For a small file, the evaluation of polars expressions would take longer than all other work on its entries.
     if positions.dtype != pl.String:
         return [one or 0 for one in positions.to_list()]
     if not str(positions.first()).startswith("row "):
@@ -66,8 +66,8 @@ class Partition:
     log) yields the records after the cursor. A ``small`` snapshot partition, such as a small file, has at most about 100 KB.
     Several small partitions may be read before they are stored together.
 
-    ``replayable``: the partition can be read from its start again. A queue is not replayable: a retry or another mapping never
-    resets its cursor, and a retry maps the stored record of the rejection. Such a partition must be incremental.
+    ``replayable``: the partition can be read from its start again. A queue is not replayable, and must be incremental: a retry
+    or another mapping never resets its cursor, and a retry maps the stored record of the rejection.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Unreadable values of columns. They affect a reading only if the pipeline uses the column. Performs no I/O."""
+"""Rejects records with unreadable values in columns that the pipeline uses. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ingestd.core.record import Batch, reject_rows
 
 
 class UsesColumns(Protocol):
-    """A mapping or a group stage."""
+    """A mapping or a group stage, which uses columns of records."""
 
     def fields_among(self, columns: Sequence[str]) -> Collection[str]:
         """Return the columns among ``columns`` that are used."""

@@ -1,8 +1,8 @@
-"""A change signal that cannot be lost: a waiter states the last change that it knows, and any later change ends its wait.
+"""A signal that loses no change: a waiter states the last change that it knows, and any later change ends its wait.
 
 An `asyncio.Event` that is cleared or replaced loses a change between the evaluation of a condition and the wait, because other
-tasks run at every `await`. Here a waiter first reads `generation`, and then the condition, as `ChangeSignal.wait_until` does. A
-change after the first step makes `wait_past` return at once.
+tasks run at every `await`. With this signal, a waiter first reads `generation`, and then evaluates the condition, as
+`ChangeSignal.wait_until` does. A change after the first step makes `wait_past` return at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 class ChangeSignal:
     """Counts changes and wakes every task that waits for a change. All methods are thread-safe.
 
-    Waiters belong to the event loop that they run on; `notify` may be called from any thread and never blocks.
+    Each waiter runs on its own event loop; `notify` may be called from any thread and never blocks.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class ChangeSignal:
                 loop.call_soon_threadsafe(_wake, waiter)
 
     async def wait_until(self, found: Callable[[], T | None]) -> T:
-        """Return the result of ``found`` as soon as it is true. It is called first and after each change."""
+        """Call ``found`` now and after each change, until its result is true; return this result."""
         while True:
             known = self._generation
             if value := found():

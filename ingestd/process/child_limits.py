@@ -1,4 +1,4 @@
-"""Limits and environment of a child process that reads untrusted files, and a test whether it ran out of memory."""
+"""Limits and environment of a child process that reads untrusted files, and a check whether the process ran out of memory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ NICE = 10
 
 # The interpreter and the libraries reserve address space that they never touch.
 _LIBRARIES_BYTES = 2 * 2**30
-# The units set this variable, because the check generates code. The sandbox of the units forbids that, also to children.
+# Polars' CPU check generates machine code. The sandbox of the systemd units forbids this, so the units set this variable.
 _SKIP_CPU_CHECK = "POLARS_SKIP_CPU_CHECK"
-# The texts that the interpreter, and the runtime of libraries in Rust, print before they end because memory is exhausted.
+# The messages of Python, and of libraries in Rust, when a process ends because it ran out of memory.
 _OUT_OF_MEMORY = (b"memory allocation of", b"capacity overflow", b"OutOfMemory", b"MemoryError")
 
 
 def limit_process(*, memory_bytes: int, output_bytes: int) -> None:
     """Limit the memory and the files of this process until its end.
 
-    It then writes no core dump. If memory runs out, the kernel kills it before other processes. ``memory_bytes``: the limit of
-    private memory. ``output_bytes``: the maximum size of a file that the process writes.
+    The process then writes no core dump. If the system runs out of memory, the kernel kills this process before others.
+    ``memory_bytes``: the limit of private memory. ``output_bytes``: the maximum size of a file that the process writes.
     """
-    with contextlib.suppress(OSError):  # a sandbox may refuse both
+    with contextlib.suppress(OSError):  # a sandbox may refuse this call, and the write below
         os.nice(NICE)
     with contextlib.suppress(OSError):
         # If the whole system runs out of memory, the kernel ends this process and not its parent.
@@ -59,8 +59,8 @@ def _permitted(limit: int, most: int) -> int:
 def child_environment(*packages: str | None) -> dict[str, str]:
     """Return an environment without the variables of the parent, and therefore without secrets.
 
-    Only the variable for polars' check of the processor is kept. Libraries use one thread, because more threads only take
-    memory. ``packages``: the ``__file__`` of each package that the child imports.
+    Only the variable for polars' CPU check is kept. Libraries use one thread, because more threads need more memory.
+    ``packages``: the ``__file__`` of each package that the child imports.
     """
     roots = dict.fromkeys(str(Path(package).resolve().parents[1]) for package in packages if package)
     return {

@@ -1,7 +1,7 @@
 """Python's search for reference cycles, which is off while a program starts and ends.
 
-Python would search all objects repeatedly while imports create objects, and once more at the end of the process. The search
-would find almost nothing, because imported modules stay, and the end of the process frees all memory.
+Python would search all objects repeatedly while imports create objects, and once more at the end of the process. These searches
+are useless: imported modules are never freed, and the end of the process frees all memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _in_program = False
 
 
 def begin_program() -> None:
-    """Make this process end without a search, and let `paused` take effect.
+    """Make this process end without a search, and make `paused` effective.
 
     Only programs call this, not tests or importers of a package.
     """
@@ -27,7 +27,7 @@ def begin_program() -> None:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Switch the search off during the block, which imports modules. Later searches ignore objects that exist at its end."""
+    """Switch the search off while the context is open. Later searches ignore all objects that exist when it closes."""
     if not (_in_program and gc.isenabled()):
         yield
         return

@@ -30,7 +30,7 @@ def defer_imports(*libraries: str) -> None:
 
 
 def is_deferred(library: str) -> bool:
-    """Return True if the package was imported, but the import has not taken effect yet."""
+    """Return True if a module has imported the package, but the package is not executed yet."""
     return isinstance(sys.modules.get(library), _DeferredModule)
 
 
@@ -52,10 +52,10 @@ def _undefer(module: _DeferredModule) -> str:
 
 
 class _DeferredModule(ModuleType):
-    """A placeholder for a package. At the first use of a name, it imports the package; then it returns the package's names."""
+    """A placeholder for a package. At the first use of a name, it imports the package, and returns the package's names."""
 
     is_ready = False
-    """Whether the import system has set the module's attributes. Before, it looks for attributes that must be absent."""
+    """Whether the import system has set the module's attributes. Until then, it requests attributes that must be absent."""
 
     def __getattr__(self, name: str) -> Any:
         if not self.is_ready:

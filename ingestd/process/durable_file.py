@@ -1,4 +1,4 @@
-"""Small private files that are complete after a crash."""
+"""Writes small private files so that a crash leaves no incomplete file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A handler of `logging` that never blocks the code that logs, and never raises in it.
 
-The disk of a log may be full, and the program that reads a pipe may have ended or stopped reading. So records pass through a
-bounded queue to the thread of a listener. A record that cannot be queued or written is dropped and counted.
+The disk of a log may be full, and the program that reads the log from a pipe may have ended or stopped reading. So records pass
+through a queue of limited size to a separate thread. A record that cannot be queued or written is dropped and counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Report = Callable[[int, str], str]
 class LineQueue(QueueHandler):
     """Writes records to ``descriptor``, each as a line; the descriptor stays open.
 
-    ``report`` makes the line about dropped records, which is written before the next line; None: they are only counted.
+    ``report`` returns the line about dropped records, which is written before the next line; None: no line is written.
     """
 
     def __init__(self, descriptor: int, *, report: Report | None = None, max_queued: int = MAX_QUEUED) -> None:
@@ -60,7 +60,7 @@ class LineQueue(QueueHandler):
             return self._records.all_tasks_done.wait_for(lambda: not self._records.unfinished_tasks, seconds)
 
     def finish(self, seconds: float | None) -> bool:
-        """Call `drain`, and end the thread if nothing is left. Call this when nothing logs to this handler any more."""
+        """Call `drain`, and end the thread if no record waits. Call this method when nothing logs to this handler any more."""
         drained = self.drain(seconds)
         if drained:
             self._writer.stop()
@@ -70,7 +70,7 @@ class LineQueue(QueueHandler):
 class _DescriptorWriter(QueueListener):
     """Writes lines to a descriptor without a buffer, so that an error concerns one line.
 
-    It is no `logging.Handler`, because the end of the process waits for the lock of every handler.
+    This class is no `logging.Handler`, because the end of the process waits for the lock of every handler.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The process's log: lines for people on a terminal, JSON for programs that collect logs. Both are without secrets.
+"""The process's log: lines for people on a terminal, JSON for programs that collect logs. Secrets are masked in both.
 
 Logging never blocks, delays or ends the work that it reports: lines that cannot be written are dropped and counted
 (`line_queue`), and the event ``log_lines_dropped`` reports the count when lines can be written again.
@@ -30,10 +30,10 @@ _LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class _Unconfigured(logging.Formatter):
-    """A first formatter, which completes the configuration of the log and is thereby replaced."""
+    """The first formatter. Its first call completes the configuration of the log, which replaces this formatter."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Complete the configuration, then format the record accordingly."""
+        """Complete the configuration, then format the record with the new formatter."""
         complete_configuration()
         return _handler.format(record)
 
@@ -42,10 +42,10 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
     """Send structlog's events and the libraries' warnings to ``stream`` (standard error), one line for each event.
 
     ``json`` None: a terminal gets readable lines, everything else gets JSON. A JSON line holds ``timestamp`` (UTC,
-    milliseconds), ``level``, ``event`` and the event's fields; an exception is the field ``exception``. ``level`` applies to
-    events; libraries that log by `logging` are logged from WARNING on. May be called again; the last call applies. When the
-    process exits, queued lines are written for at most ``FLUSH_SECONDS``. If the import of structlog is deferred, its
-    configuration is deferred, too, until the first event (`complete_configuration`) or warning of a library.
+    milliseconds), ``level``, ``event`` and the event's fields; an exception is the field ``exception``. ``level`` is the lowest
+    level of logged events. Libraries that log by `logging` are logged from WARNING on. May be called again; the last call
+    applies. When the process exits, queued lines are written for at most ``FLUSH_SECONDS``. If the import of structlog is
+    deferred, its configuration is deferred, too, until the first event (`complete_configuration`) or warning of a library.
     """
     global _configuration  # noqa: PLW0603 - a process has one log
     target = stream if stream is not None else sys.stderr
@@ -103,7 +103,7 @@ def _configure_structlog(renderer: Callable[[], Processor], file: TextIO, *, lev
 
 
 FLUSH_SECONDS = 2.0
-"""The longest delay of the process's end by lines that nothing reads."""
+"""The maximum time for which unread lines of the log delay the end of the process."""
 
 _handler: logging.Handler = logging.NullHandler()
 _dropped_before = 0
@@ -128,7 +128,7 @@ def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
 
 
 def _replace_handler(target: TextIO, renderer: Callable[[], Processor]) -> TextIO:
-    """Replace the handler, and return the object to which events are written: ``target`` itself if it has no descriptor."""
+    """Replace the handler, and return the stream for events: the new handler, or ``target`` if it has no descriptor."""
     global _handler, _dropped_before  # noqa: PLW0603 - a process has one log
     root = logging.getLogger()
     root.removeHandler(_handler)
@@ -201,7 +201,7 @@ _LONGEST_FIELD = 16_384
 def _redact_field(value: object, name: str) -> object:
     if not isinstance(value, str):
         return redact(value, name)
-    # Redaction takes time in proportion to the text. A secret that the first cut divides is removed by the second cut.
+    # A long text is cut before its redaction, which would take long. The second cut removes a secret that the first divides.
     return str(redact(value[: 4 * _LONGEST_FIELD], name))[:_LONGEST_FIELD]
 
 

@@ -21,7 +21,7 @@ class _FixedCollector(Collector):
 def exposition(families: Iterable[Metric], *collectors: Collector, accept: str) -> tuple[bytes, str]:
     """Return all metrics in the format that the header ``accept`` requests, and the media type of this format.
 
-    If the header has no known format, or a version that is no number, the format is text.
+    If the header names no known format, or a version that is no number, the format is text.
     """
     registry = CollectorRegistry()
     for collector in (*collectors, _FixedCollector(families)):

@@ -14,9 +14,9 @@ import msgspec
 
 
 class Notifier(msgspec.Struct, frozen=True, kw_only=True):
-    """Sends state to the service manager; does nothing if no service manager listens.
+    """Sends the daemon's state to the service manager; does nothing if no service manager listens.
 
-    ``address``: the path of the socket, with a leading ``@`` for an abstract socket; empty: none. ``watchdog_seconds``: the
+    ``address``: the path of the socket, with a leading ``@`` for an abstract socket, or empty. ``watchdog_seconds``: the
     longest time between two heartbeats; None: the manager expects no heartbeats.
     """
 
@@ -37,7 +37,7 @@ class Notifier(msgspec.Struct, frozen=True, kw_only=True):
         self._send(f"READY=1\nSTATUS={_line(status)}\nMAINPID={os.getpid()}")
 
     def reloading(self, status: str) -> None:
-        """Report that a reload has begun; `ready` ends it. The manager matches the time with that of its signal."""
+        """Report that a reload has begun; `ready` ends it. The manager compares the time with the time of its signal."""
         usec = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
         self._send(f"RELOADING=1\nMONOTONIC_USEC={usec}\nSTATUS={_line(status)}")
 

@@ -26,16 +26,16 @@ class PostgresAddress:
 
     shown: str
     parameters: tuple[tuple[str, str], ...] = field(repr=False)
-    """Libpq's parameters, with limits of its waits. Libpq reads further parameters from PGPASSWORD, PGSSLMODE…, and ~/.pgpass.
+    """The parameters of libpq, which include limits for waits. Libpq also reads PGPASSWORD, PGSSLMODE… and ~/.pgpass.
 
-    If there are several hosts, the host that accepts writes is used, unless the URL sets ``target_session_attrs``.
+    If there are several hosts, libpq uses the host that accepts writes, unless the URL sets ``target_session_attrs``.
     """
 
     def __str__(self) -> str:
         return self.shown
 
     def preferring(self, host: str, port: int, *, first: bool = True) -> PostgresAddress:
-        """Return an address of the same database that tries this host first; last, if ``first`` is False."""
+        """Return an address of the same database with which this host is tried first, or last if ``first`` is False."""
         given = dict(self.parameters)
         places = sorted(_places(given), key=lambda place: (place[0] == host and place[1] in {"", str(port)}) != first)
         if len(places) == 1 or "hostaddr" in given:
@@ -84,7 +84,7 @@ def postgres_address(url: str) -> PostgresAddress:
 
 
 def _host_and_port(place: str) -> tuple[str, str]:
-    """Return a host and its port, empty if there is none.
+    """Return the host and the port in a text; a missing port is empty.
 
     Raises ValueError: the text is not a host, or the port is not a number.
     """

@@ -24,18 +24,18 @@ SELECT set_config('tcp_user_timeout', %(tcp_user_timeout)s, false),
        set_config('tcp_keepalives_idle', %(keepalives_idle)s, false),
        set_config('tcp_keepalives_interval', %(keepalives_interval)s, false)
 """
-"""The server closes the connection of a vanished client after the same time as the client closes that of a vanished server.
+"""Sets the same limits for the server's waits as for the client's waits; the parameters come from the address.
 
-Otherwise the client's transaction could hold its locks for longer. The parameters come from the address.
+Otherwise a transaction of a client that no longer responds could hold its locks for longer.
 """
 DURABLE_COMMITS = """
 set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
                                  ELSE current_setting('synchronous_commit') END, false),
 set_config('client_min_messages', 'warning', false)
 """
-"""Settings of a session, for the list of a SELECT. A commit then survives a loss of power; stricter settings stay.
+"""Settings of a session, as expressions of a SELECT. A commit then survives a loss of power; stricter settings stay.
 
-The server then also sends the warning that a commit was not replicated.
+The server also sends a warning if a commit was not replicated.
 """
 
 
@@ -52,11 +52,11 @@ class Watched:
     """Called before the connection is closed."""
 
     def is_worth_waiting(self, silent: float) -> bool:
-        """Return whether to continue to wait for a server that has sent nothing for ``silent`` seconds."""
+        """Return whether to wait longer for a server that has sent nothing for ``silent`` seconds."""
         return silent < self.silent_seconds
 
     def watched(self, gen: PQGen[RV]) -> PQGen[RV]:
-        """Yield what the generator yields; psycopg sends what is ready, at least every 0.1 s.
+        """Yield what the generator of psycopg yields. Psycopg sends the ready state of the socket, at least every 0.1 s.
 
         Raises:
             ServerSilent: nothing arrived for too long.
@@ -83,7 +83,7 @@ class Watched:
 
 
 class WatchedConnection(Watched, psycopg.Connection[Row]):
-    """A blocking connection that ends each wait for a server that no longer responds, and detects an unreplicated commit."""
+    """A blocking connection. It stops waiting for a server that no longer responds, and detects an unreplicated commit."""
 
     is_unreplicated = False
     """Whether a commit succeeded although the server stopped waiting for a synchronous standby."""

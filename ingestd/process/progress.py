@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 _steps: dict[int, int] = {}
-"""The counts, by thread identifier. The system reuses identifiers, so concurrent threads limit the number of counts."""
+"""The counts, by thread identifier. The system reuses identifiers, so there are never more counts than concurrent threads."""
 
 
 def note_progress(thread: int | None = None) -> None:

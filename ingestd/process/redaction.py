@@ -1,7 +1,7 @@
 """Masks secrets in logs and messages: known values, the values of fields with secret names, and texts of known form.
 
-A known value is a secret of a configuration (`mask_secrets`). The words before a text do not determine whether the text is
-masked: ``service.api_key: The variable X is not set`` contains no secret.
+A known value is a secret of a configuration (`mask_secrets`). A text is not masked because of the words before it:
+``service.api_key: The variable X is not set`` contains no secret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The header lines of a request as one value for each name (RFC 9110, 5.2 and 5.3). Performs no I/O.
+"""Converts the header lines of a request to one value for each name (RFC 9110, 5.2 and 5.3). Performs no I/O.
 
 If a proxy and a server use different lines of a repeated header, they see different requests: another caller, another length,
-or another client address. So all servers of this product handle repeated lines by this table.
+or another client address. So all servers of this project handle repeated lines in the same way, by `SINGLE`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ SINGLE: Final = frozenset(
         b"x-writer",
     }
 )
-"""Headers with one value: a second line makes the request malformed. Lines of every other header are joined in order."""
+"""Headers that must have one line: a second line makes the request malformed. The lines of all other headers are joined."""
 
 HOST: Final = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Za-z:.%]+\])(?::[0-9]*)?")
-"""The form of a header Host: a name or an address, and perhaps a port; it may be empty (RFC 9112, 3.2)."""
+"""The form of a header Host: a name or an address, and perhaps a port. The header may be empty (RFC 9112, 3.2)."""
 
 _SEPARATORS: Final = {b"cookie": b"; "}
 

@@ -1,4 +1,4 @@
-"""Standard input, output and error of a process that may have been started without them, or may lose them later."""
+"""Standard input, output and error of a process that may be started without these streams, or may lose them later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class _Output(io.FileIO):
     """A standard stream that fails at most once: after a failure it drops all data.
 
-    Otherwise the data that the failed write left in the buffer would fail again, with a traceback, when the process exits.
+    Otherwise the data that a failed write left in the buffer would fail again when the process exits, with a traceback.
     """
 
     def __init__(self, descriptor: int, *, silent: bool) -> None:

@@ -10,7 +10,7 @@ _MARK = re.compile(r"^-- (?P<kind>name|hold): (?P<name>[a-z][a-z0-9_]*)$", re.MU
 
 
 def load_statements(package: str, resource: str, *, kind: str = "name") -> Mapping[str, str]:
-    """Return the statements of one file of a package, by name. ``kind``: the word before the name in the line above each text.
+    """Return the statements of one file of a package, by name. ``kind``: the word before the name in the ``--`` line.
 
     Raises:
         ValueError: a name occurs twice.

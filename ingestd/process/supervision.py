@@ -10,11 +10,11 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 Run: TypeAlias = Callable[[], Awaitable[None]]
-"""Starts the part; it runs until it is cancelled, returns or raises."""
+"""Runs the part until the part is cancelled, returns or raises."""
 
 
 class KeepRunning(Protocol):
-    """Runs a part under supervision. ``part`` names it for people and is unique: ``intake mass-budget``."""
+    """Runs a part under supervision. ``part``: the unique name of the part for people, such as ``intake mass-budget``."""
 
     async def __call__(self, part: str, run: Run) -> None:
         """Return when the part returns. Raise if the part is cancelled, or if its failure concerns the whole process."""
@@ -24,7 +24,7 @@ class PartFailure(msgspec.Struct, frozen=True, kw_only=True):
     """One unexpected end of a part.
 
     ``sentence``: the exception in one line. ``failures``: the number of failures since the last recovery, including this
-    failure. ``retry_seconds``: the part starts again after this number of seconds.
+    failure. ``retry_seconds``: the seconds until the part starts again.
     """
 
     part: str
@@ -46,8 +46,8 @@ async def keep_running(
 ) -> None:
     """Run a part, and start it again whenever it raises, until it returns or is cancelled.
 
-    ``delay`` returns the seconds to wait after a number of consecutive failures. If the part runs for ``stable_seconds`` after
-    a failure, or returns, it has recovered, and its failures count from 1 again.
+    ``delay`` returns the seconds to wait after the given number of consecutive failures. A part recovers if it runs for
+    ``stable_seconds`` after a failure, or returns. After a recovery, failures count from 1 again.
 
     Raises:
         Exception: an exception of the part for which ``is_fatal`` returns True; the part is not started again.
@@ -95,7 +95,7 @@ def one_line(error: BaseException) -> str:
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions that a group holds, at any depth; an exception that is no group yields itself."""
+    """Yield the exceptions in a group, at any depth. For an exception that is no group, yield the exception itself."""
     if isinstance(error, BaseExceptionGroup):
         for part in error.exceptions:
             yield from leaves(part)

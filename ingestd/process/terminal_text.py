@@ -19,13 +19,13 @@ def terminal_line(text: str) -> str:
 def safe_line(text: str) -> str:
     """Return ``text`` as `terminal_line` does, without secrets.
 
-    Secrets are masked first, because a secret with an escape inside would not be found.
+    Secrets are masked before characters are escaped, because an escape inside a secret would hide it from the search.
     """
     return terminal_line(redact_text(text))
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a line for each row of a table, with its cells in columns. All rows have as many cells."""
+    """Yield a line for each row of a table, with aligned columns. All rows must have the same number of cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,4 +1,4 @@
-"""The systemd units of the package, adapted to the programs of this machine, for the system or for one user."""
+"""The systemd units of the package, with the paths of the programs on this machine, for the system or for one user."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SYSTEM_ONLY = re.compile(
 )
 """Settings that the service manager of a user can't apply, because they need privileges, other users, or units of the system.
 
-The settings for state folders are omitted, too. With them, systemd from version 254 on makes ~/.local/state/ingestd a link to
-~/.config/ingestd, if only the latter exists, so that the state is next to the configuration. The programs create their folders.
+The settings for state folders are omitted, too, because the programs create their folders. With these settings, and if only
+~/.config/ingestd exists, systemd 254 and later makes ~/.local/state/ingestd a link to it, and mixes state and configuration.
 """
 
 _USER_PLACES = (
@@ -46,18 +46,18 @@ class UnitsChanged(Exception):
 
 
 def units_folder() -> Path:
-    """Return the folder of the units: in the installed package, or in the checkout that runs."""
+    """Return the folder of the units, in the installed package or in the source checkout."""
     installed = _PACKAGE / "systemd"
     return installed if installed.is_dir() else _PACKAGE.parent / "systemd"
 
 
 def system_units(root: Path) -> Mapping[Path, str]:
-    """Return the units of the system, its users and its folders by path below ``root``, with the programs of this environment."""
+    """Return, by path below ``root``, the systemd files for units, users and folders, with the programs of this environment."""
     return dict(_files(root))
 
 
 def user_units(environment: Mapping[str, str], home: Path) -> Mapping[Path, str]:
-    """Return the units for the service manager of one user, by path, without settings that need the manager of the system."""
+    """Return, by path, the units for a user's service manager, without settings that only the system's manager can apply."""
     folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "systemd/user"
     units: dict[Path, str] = {}
     for path, found in _files(Path("/")):
@@ -70,7 +70,7 @@ def user_units(environment: Mapping[str, str], home: Path) -> Mapping[Path, str]
 
 
 def write_units(units: Mapping[Path, str], *, force: bool) -> tuple[list[Path], list[Path]]:
-    """Write each file atomically. Return the paths that were written, and the paths that had their content already.
+    """Write each changed file atomically. Return the paths that were written, and the paths that were up to date.
 
     Raises:
         UnitsChanged: existing files have different content, and ``force`` is False. Nothing was written.

@@ -22,32 +22,32 @@ _COMPARED = 300
 """The maximum number of characters of an unknown verb that are compared with the verbs."""
 
 OUTPUT_UNWRITABLE = 73
-"""EX_CANTCREAT: the output of the command could not be written; its work may have been done."""
+"""EX_CANTCREAT: the output of the command could not be written. The command may have done its work."""
 
 
 class Verbs(click.Group):
-    """Finds each verb in the module of its name, under the same name. A subclass lists the verbs and their modules."""
+    """A group of commands. The command of a verb has the verb's name, in a module of the same name below ``package``."""
 
     verbs: ClassVar[Mapping[str, str]]
-    """The beginning of each verb's help, so that a list imports no verb. New users need the verbs in this order."""
+    """The first line of each verb's help, so that a list of verbs imports no module. New users need the verbs in this order."""
     package: ClassVar[str]
     deferred: ClassVar[Sequence[str]] = ()
     """Libraries with deferred imports (`defer_imports`)."""
     elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Verbs of other programs, each with the equivalent verb of this program, which an error suggests."""
+    """By verb of other programs: the equivalent verb of this program, which the error about an unknown verb suggests."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as a program. Tests call `main` instead, because their process continues."""
+        """Run as a program, which ends afterwards. Tests call `main` instead, because their process continues."""
         begin_program()
         return super().__call__(*args, **kwargs)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Do the same as click, with standard streams that are open and fail at most once."""
+        """Do the same as click, after `open_standard_streams`."""
         open_standard_streams()
         return super().main(*args, **kwargs)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Do the same as click, which prints the help and the version here. Report a failed output as `invoke` does."""
+        """Do the same as click, which here prints the help and the version. Report a failed output as `invoke` does."""
         with _reported_output():
             return super().make_context(*args, **kwargs)
 

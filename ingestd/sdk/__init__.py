@@ -1,4 +1,4 @@
-"""The contract between ingestd and its connectors: everything that a connector may import.
+"""The contract between ingestd and its connectors. Connectors may import everything in this module.
 
 A connector is a class with an ``Options`` model and at least two methods. The smallest connector has ten lines::
 
@@ -33,7 +33,7 @@ Guarantees of the runtime:
 
 * One thread at a time calls the methods of a source, unless a method states otherwise.
 * A batch of an incremental partition is durable before the next batch is requested. A snapshot becomes durable as a whole
-  at its end.
+  at the end of its reading.
 * `Connector.committed()` is called after each durable batch of an incremental partition, even if entries are pending.
 * `Connector.acknowledge()` is called at least once, after everything up to the cursor was delivered or rejected. After a crash it
   is called again, so it must be idempotent. A source with `AcknowledgesTogether` may receive several partitions in one call.

@@ -1,4 +1,4 @@
-"""Batches from single records, for connectors of sources that return one record at a time."""
+"""Functions for batches: make them from single records, mark the last batch, and attach unreadable records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pack(
     last: bool = False,
     header: bool = False,
 ) -> Batch:
-    """Return a batch of ``records``; a field that a record lacks is null.
+    """Return a batch of ``records``. If a record lacks a field that other records have, the field is null.
 
     ``parse`` returns the fields of one element of ``records``; without it, the elements are mappings of fields. An element
     for which ``parse`` raises `RecordUnreadable` becomes a reject of the batch. ``positions`` has a position for each element;
@@ -67,7 +67,7 @@ def pack(
 
 
 def mark_last(reading: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the batches of a reading, the last batch with ``last``. Each batch is held until the next one arrives."""
+    """Yield the batches of a reading, the last batch with ``last``. Each batch is held until the next batch arrives."""
     held: Batch | None = None
     for batch in reading:
         if held is not None:

@@ -85,10 +85,10 @@ class Connector(ABC):
     """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
     confirms_delivery: ClassVar[bool] = False
     """True if `acknowledge` only confirms to a sender that its data was delivered. If False, `acknowledge` may remove records
-    from the source. So, with a standby, it is called only after the state file was shipped."""
+    from the source. So, with a standby, `acknowledge` is called only after the state file was shipped."""
     memory_grows: ClassVar[str] = ""
-    """A sentence that states why a reading of a larger source needs more memory. Empty: it needs no more memory, which
-    `MemoryConformance` tests."""
+    """A sentence that states why a reading of a larger source needs more memory. Empty: the memory does not
+    depend on the size of the source, which `MemoryConformance` tests."""
 
     def __init__(self, options: Any, context: SourceContext) -> None:
         self.options = options
@@ -96,11 +96,11 @@ class Connector(ABC):
 
     @classmethod
     def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - most sources have no files
-        """Return the files that a source with these ``Options`` reads; nothing if it has no files.
+        """Return claims on the files that a source with these ``Options`` reads; empty if the source has no files.
 
         A connector that removes files must keep a file if `SourceContext.other_readers` returns another pipeline for it. Two
-        pipelines with equal claims are a configuration error if one of the pipelines removes files. Must not open anything and
-        must not raise. ``base``: the folder of the configuration file. The folders of the claims must be resolved paths.
+        pipelines with equal claims are a configuration error if one of the pipelines removes files. This method must not open
+        anything and must not raise. ``base``: the folder of the configuration file. The claims' folders must be resolved paths.
         """
         return ()
 
@@ -108,8 +108,8 @@ class Connector(ABC):
     def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - most sources can be read at any time
         """Return why a source with these ``Options`` can't have a schedule with times, such as `every`; empty if it can.
 
-        For example, a subscription must stay open, because it would lose the messages between two runs. Must not open anything
-        and must not raise.
+        For example, a subscription must stay open, because it would lose the messages between two runs. This method must not
+        open anything and must not raise.
         """
         return ""
 
@@ -127,8 +127,8 @@ class Connector(ABC):
         """Yield the batches after ``cursor``, the last durable cursor of the partition (None: never read).
 
         For a snapshot partition, yield nothing if it did not change since ``cursor``. If it was written again with the same
-        content, yield one empty batch with ``unchanged``. If it changed, or was never read, yield all of its records.
-        Alternatively, `Batch.partial` batches hold only records that may have changed; a later reading is complete again.
+        content, yield one empty batch with ``unchanged``. If it changed, or was never read, yield all of its records. Instead,
+        batches with `Batch.partial` have only the records that may have changed; a later reading is complete again.
 
         For an incremental partition, yield the records after ``cursor``. Each batch's cursor becomes durable with the batch.
 
@@ -155,27 +155,27 @@ class Connector(ABC):
         return {}
 
     def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no sender to inform
-        """Inform the sender of a batch that all its records are rejected for ``reason``. Called before `committed`."""
+        """Inform the sender of a batch that all records of the batch are rejected because of ``reason``, before `committed`."""
 
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - most sources do nothing
         """Release the source's data up to ``cursor``, such as messages of a queue, because the daemon has stored it.
 
         Called in the reading thread when a batch of an incremental partition is durable, before the next batch is requested.
-        Records of the batch may still be undelivered. After a crash, a call may be missing or repeated. So `read`, which gets
-        the durable cursor, must release the data up to it, too. An exception is reported and does not end the reading.
+        Records of the batch may still be undelivered. After a crash, a call may be missing or repeated. So `read` must also
+        release the data up to the durable cursor that it gets. An exception is reported and does not end the reading.
         """
 
     def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: B027 - most sources do nothing
         """Acknowledge that everything up to ``cursor`` was delivered or rejected; archive the file, for example.
 
-        Must be idempotent. ``partition`` is the value that `partitions` returned. ``acknowledgement`` holds the results.
+        This method must be idempotent. ``partition`` is the value that `partitions` returned.
 
         Raises:
             AcknowledgeLater: the partition cannot be acknowledged yet; this method is called again.
         """
 
     def failed(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no place for broken partitions
-        """Handle a partition that cannot be read, after ``reason`` is stored; move the file, for example. Must be idempotent."""
+        """Handle a partition that can't be read, after ``reason`` is stored; move the file, for example. Must be idempotent."""
 
     @property
     def moves_failed(self) -> bool:
@@ -183,21 +183,21 @@ class Connector(ABC):
         return False
 
     def reset(self) -> None:  # noqa: B027 - most connectors remember nothing
-        """Forget which records were read, so that the next pass yields them again, because all must be mapped again."""
+        """Forget which records were read. The next pass must yield all records again, because they must be mapped again."""
 
     def waiting(self) -> float | None:
-        """Return the seconds until data that was found, such as a growing file, may be ready; None: no data waits."""
+        """Return the seconds until data that is not ready, such as a growing file, may be ready; None: all data is ready."""
         return None
 
     def count_waiting(self) -> Mapping[WaitingReason, int]:
-        """Return, by reason, the number of files that waited at the last scan; a reason without files may be absent.
+        """Return, by reason, the number of files that were not read at the last scan. A reason without files may be absent.
 
         This method and `list_waiting` are called from any thread and must not block.
         """
         return {}
 
     def list_waiting(self, limit: int) -> Sequence[WaitingFile]:  # noqa: ARG002 - most sources have no files
-        """Return at most ``limit`` files that wait."""
+        """Return at most ``limit`` of the files that `count_waiting` counts."""
         return ()
 
     def move_cursor(self, cursor: Cursor, move: CursorMove, to: str) -> Cursor | None:  # noqa: ARG002 - most have no such moves
@@ -218,7 +218,7 @@ class Connector(ABC):
     def setup_sql(self) -> str:
         """Return commented SQL that an administrator may execute; `ingestd database sql` prints it. Empty: nothing to execute.
 
-        Connects to no server. The SQL contains no password.
+        This method connects to no server. The SQL contains no password.
 
         Raises:
             SourceBroken: a configured name can't be written in the SQL.
@@ -240,7 +240,7 @@ class Connector(ABC):
         """Try again at the next pass after a refusal, for example of a password. Called from any thread; must not block."""
 
     def interrupt(self) -> None:  # noqa: B027 - most readings end soon
-        """End a running reading soon; if it waits, it raises `SourceUnavailable`. Called from another thread at shutdown.
+        """End a running reading soon. A waiting reading must raise `SourceUnavailable`. Called from another thread at shutdown.
 
         `SourceContext.stopping` is set before this call. Only acknowledgements and `close` are called afterwards.
         """
@@ -255,7 +255,7 @@ class Watches(Protocol):
 
     @property
     def rescan_seconds(self) -> float:
-        """The interval of the scans, in seconds: the longest time that a missed event goes unnoticed."""
+        """The interval of the scans, in seconds. If the event of a change was missed, the next scan finds the change."""
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call ``wake``, from any thread, when the source may have changed, while the context is open."""
@@ -268,7 +268,7 @@ class AcknowledgesTogether(Protocol):
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> Sequence[Exception | None]:
-        """Acknowledge each partition as `Connector.acknowledge` does; return for each its exception or None, in order.
+        """Acknowledge each partition as `Connector.acknowledge` does. Return the exception of each partition, or None.
 
         If this method raises, `Connector.acknowledge` is called for each partition.
         """
@@ -281,13 +281,13 @@ class Listens(Protocol):
     def listen(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call ``wake``, from any thread, when the source may have changed, while the context is open.
 
-        Opening or closing the context must not wait for the source. Does nothing if the options do not request it.
+        Opening or closing the context must not wait for the source. If the options do not request this, do nothing.
         """
 
 
 @runtime_checkable
 class Verifies(Protocol):
-    """Capability: checks its access before anything runs; `ingestd check` prints the steps."""
+    """Capability: checks the access to the source before anything runs; `ingestd check` prints the steps."""
 
     def verify(self) -> Iterable[Step]:
         """Return the results of named checks, in order."""
@@ -300,8 +300,8 @@ class Explains(Protocol):
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
         """Return a sentence that states why the partition ``name`` is not read yet.
 
-        None: the partition was read in its present state (``cursor`` is from its last complete reading), no longer exists, or
-        is unknown.
+        None: the partition was read in its present state, no longer exists, or is unknown. ``cursor``: the cursor of its last
+        complete reading.
         """
 
 
@@ -325,10 +325,10 @@ class Locates(Protocol):
     """Capability: has partitions that are files. Called from any thread, at any time."""
 
     def locate(self, path: Path) -> str | None:
-        """Return the name of the partition at this absolute path, also if the file is missing; None: no partition has it."""
+        """Return the name of the partition for this absolute path, also if the file is missing; None if there is none."""
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
-        """Return where the file that was read up to ``cursor`` is now, as the end of a sentence: ``it was archived as …``."""
+        """Return where a file with the last cursor ``cursor`` is now, as the end of a sentence: ``it was archived as …``."""
 
 
 @runtime_checkable
@@ -362,7 +362,7 @@ class ReadsCopies(Protocol):
     def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch | RecordUnreadable]:
         """Yield the records of the copy of the partition ``name`` that was read with these ``facts``, if there is a copy.
 
-        Moves nothing.
+        This method moves nothing.
 
         Raises:
             SourceUnavailable, SourceBroken: the copy can't be read.
@@ -370,7 +370,7 @@ class ReadsCopies(Protocol):
 
 
 LoadSections: TypeAlias = Callable[[], Mapping[bytes, int]]
-"""Returns the known sections: their numbers of records, by digest."""
+"""Returns the number of records of each known section, by the section's digest."""
 
 
 @runtime_checkable
@@ -386,6 +386,6 @@ class ReadsSections(Protocol):
         """Yield what `Connector.read` yields, without the records of known sections; see `Batch.sections`.
 
         ``known`` loads the sections of the last complete reading; the result may be empty. All records of a known section were
-        readable. Call ``known`` once, before the first batch, and only if records are read. The digest must cover everything
-        that determines the records of a section. A reading without sections is complete.
+        readable. Call ``known`` once, before the first batch, and only if records are read. A section's digest must cover
+        everything that determines its records. If no batch has sections, the reading must yield all records.
         """

@@ -18,8 +18,8 @@ MAX_BYTES = 1024 * 1024
 class KeptFile:
     """One file of a connector. Backups contain it, and `ingestd restore` writes it again.
 
-    ``folder``: the private folder of the pipeline; None: it has no folder. ``unsaved``: contents in memory by file name, for a
-    process that must not write, such as `ingestd check`; None: `write` writes the file.
+    ``folder``: the private folder of the pipeline; None: the pipeline has no folder. ``unsaved``: contents in memory by
+    file name, for a process that must not write, such as `ingestd check`; None: `write` writes the file.
     """
 
     def __init__(self, folder: Path | None, name: str, *, unsaved: MutableMapping[str, bytes] | None) -> None:
@@ -32,7 +32,7 @@ class KeptFile:
         self._unsaved = unsaved
 
     def read(self) -> bytes | None:
-        """Return the content; None: nothing was written yet.
+        """Return the content; None if nothing was written yet.
 
         Raises:
             OSError: the file can't be read, or is larger than `MAX_BYTES`.
@@ -69,8 +69,8 @@ class KeptFile:
     def write_first(self, content: bytes) -> bytes:
         """Store ``content`` if the file does not exist, and return the stored content.
 
-        Even `ingestd check` writes the file. Use this for content that another system needs before the source is first used,
-        such as a certificate.
+        Even `ingestd check` writes the file. Use this method for content that another system needs before the source is first
+        used, such as a certificate.
 
         Raises:
             OSError: the file can't be written, or is larger than `MAX_BYTES`.
@@ -85,7 +85,7 @@ class KeptFile:
 def private_folder(folder: Path, *, create: bool = False) -> Iterator[int]:
     """Open a folder of a pipeline, such as ``i.db.connectors/NAME``, and yield its descriptor.
 
-    Neither the folder nor its parent may be a link. ``create``: create missing folders; these two folders get mode 0700.
+    Neither the folder nor its parent may be a link. ``create``: create missing folders, these two with mode 0700.
 
     Raises:
         OSError: a folder is missing, is a link or can't be opened.

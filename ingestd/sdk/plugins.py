@@ -29,7 +29,7 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of plug-in: a group of entry points for subclasses of ``base``.
 
     ``noun`` names the kind in sentences. ``contract``: the version that the class attribute ``contract`` of a plug-in must have.
-    ``also_called``: by plug-in, other words for it; if a person uses such a word, the error suggests the plug-in.
+    ``also_called``: other names of each plug-in; if a person uses such a name, the error suggests the plug-in.
     """
 
     name: str
@@ -123,7 +123,7 @@ def load_connector(name: str) -> type[Connector]:
 
 @lru_cache(maxsize=1)
 def _found_on(_path: tuple[str, ...]) -> Any:  # Python 3.11 returns another class than later versions
-    """Return all entry points on an import path; cached for all groups, because this reads a file of each distribution."""
+    """Return all entry points on an import path. Cached for all groups, because one file of each distribution is read."""
     return entry_points()
 
 

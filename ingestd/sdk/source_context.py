@@ -24,7 +24,7 @@ class SourceContext:
     Durations are measured with `elapsed`, because the clock may be set.
     """
     log: Callable[[str], None] = field(default=lambda _: None)
-    """Write a sentence about the source as a whole to the log: a fact that an operator needs, and that no error reports."""
+    """Logs a sentence about the source as a whole: a fact that an operator needs, and that no error reports."""
     cache_folder: Path | None = None
     """The folder for the files of `cache`; None: nothing is cached."""
     kept_folder: Path | None = None
@@ -34,10 +34,10 @@ class SourceContext:
     steady: Callable[[], float] | None = None
     """The clock of `elapsed`; None: ``now``."""
     wake: Callable[[str], None] = field(default=lambda _: None)
-    """Request that the source of the pipeline with this name is read now. No effect if there is no such pipeline. May be called
-    from any thread."""
+    """Requests that the source of the pipeline with this name is read now. If there is no such pipeline, nothing happens. Any
+    thread may call this function."""
     other_readers: Callable[[str], Collection[str]] = field(default=lambda _: ())
-    """Return the names of the other pipelines that read the file at a path. All links in the folder must be resolved."""
+    """Returns the names of the other pipelines that read the file at a path. All links in its folder must be resolved."""
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when the source ends. Then every wait of a connector must end within 2 seconds."""
     paused: threading.Event = field(default_factory=threading.Event)
@@ -55,8 +55,8 @@ class SourceContext:
     def keep(self, name: str) -> KeptFile:
         """Return a small private file for data that must not be lost, such as a client id.
 
-        The file survives restarts and is contained in backups. A renamed pipeline keeps the file. In a process that only reads,
-        such as `ingestd check`, the file is read, and changes stay in memory.
+        The file survives restarts and renames of the pipeline, and backups contain it. In a process that only reads, such as
+        `ingestd check`, changes of the file stay in memory.
         """
         return KeptFile(self.kept_folder, name, unsaved=self.unsaved)
 
@@ -64,7 +64,7 @@ class SourceContext:
         """Return the path of a cache file next to the state file; None if the runtime keeps no files.
 
         A missing file is created, readable only by its owner (mode 0600). After a crash, a restore or a rename of the pipeline,
-        its content may be old or empty. So store the cursor of the content in the file. Open it only in `Connector.read`.
+        its content may be old or empty. So store the cursor in the file, too. Open the file only in `Connector.read`.
 
         Raises:
             OSError: the folder or the file can't be created.

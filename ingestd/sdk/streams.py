@@ -1,4 +1,4 @@
-"""Tools for connectors that receive messages: a bounded inbox, and a thread with an event loop.
+"""Tools for connectors that receive messages: an inbox of limited size, and a thread with an event loop.
 
 A library calls the connector when a message arrives. The call puts the message into an `Inbox`; `Connector.read` takes it out.
 If the inbox is full, the call waits. Then the library stops reading from its connection, and the sender keeps the messages.
@@ -17,11 +17,11 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _END_SECONDS = 1.5
-"""The longest wait for the tasks of a loop that is closed; the runtime expects a source to stop within 2 seconds."""
+"""The maximum wait for the tasks of a loop that is closed. A source must stop within 2 seconds."""
 
 
 class WakeCall:
-    """The function that a library calls when data has arrived. It has no effect while the source is not watched."""
+    """The function that a library calls when data has arrived. A call has no effect while the source is not watched."""
 
     def __init__(self) -> None:
         self._wake: Callable[[], None] = lambda: None
@@ -32,7 +32,7 @@ class WakeCall:
 
     @contextmanager
     def listen(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Call ``wake`` while the context is open: see `ingestd.sdk.Watches`."""
+        """Pass calls on to ``wake`` while the context is open: see `ingestd.sdk.Watches`."""
         self._wake = wake
         try:
             yield
@@ -66,7 +66,7 @@ class Inbox(Generic[T]):
     def put(self, item: T, size: int, *, timeout_seconds: float | None = None) -> bool:
         """Add a message of ``size`` bytes; wait while there is no room. Return False after ``timeout_seconds`` without room.
 
-        In a coroutine, use ``await asyncio.to_thread(inbox.put, message, size)``, in one task only, to keep the order.
+        In a coroutine, use ``await asyncio.to_thread(inbox.put, message, size)``. To keep the order, use it in one task only.
 
         Raises:
             InboxClosed: the source ends; nothing was added.
@@ -95,7 +95,7 @@ class Inbox(Generic[T]):
     ) -> list[T]:
         """Return up to ``max_items`` messages in order; wait up to ``wait_seconds`` for the first message, or until `close`.
 
-        The result ends before the first message that is not ``alike`` to the first message of the result.
+        All returned messages are ``alike`` to the first message; the result ends before the first message that is not.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._closed, wait_seconds)

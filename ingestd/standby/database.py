@@ -32,10 +32,10 @@ class DatabaseUnavailable(IngestdError):
 
 
 class StandbyDatabase:
-    """One connection to a schema. The schema is created on first use. Every wait for the server ends.
+    """One connection to a schema. The schema is created on first use. Every wait for the server has a limit.
 
     ``statement_seconds``: the time limit of a statement, also if the server no longer responds. All methods block. Several
-    threads may call them; the calls run one after the other.
+    threads may call the methods; the calls run one after another.
     """
 
     def __init__(self, schema: DatabaseSchema, *, statement_seconds: float) -> None:
@@ -45,7 +45,7 @@ class StandbyDatabase:
         self._connection: WatchedConnection | None = None
 
     def rows(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
-        """Execute a statement by its name, and return its rows. Its change is durable, and may have been made twice.
+        """Execute the statement with this name, and return its rows. Its change is durable, and may have been made twice.
 
         Raises:
             DatabaseUnavailable: the database can't be used now.
@@ -59,7 +59,7 @@ class StandbyDatabase:
                     if kept is None or not kept.closed or isinstance(error, ServerSilent):
                         raise
                     self._close()
-                # The server was started again, or another server was promoted, since the last use.
+                # Since the connection was used last, the server was restarted, or another server was promoted.
                 return self._execute(_SQL[statement], values)
             except psycopg.Error as error:
                 raise self._unavailable(error) from None  # the error's context may contain the parameters
@@ -103,7 +103,7 @@ class StandbyDatabase:
         return connection
 
     def _prepare(self, connection: WatchedConnection) -> None:
-        """Limit the waits, and create missing tables. If all tables exist, the user needs no right to create objects."""
+        """Limit the waits of a new connection, and create missing tables. Only the creation needs a right to create objects."""
         connection.silent_seconds = self._statement_seconds
         connection.add_notice_handler(connection.note)
         path, *_ = connection.execute(_SESSION).fetchone() or ("",)

@@ -1,4 +1,4 @@
-"""Leases in a PostgreSQL database, for a service without leases. Nothing then refuses late requests of a former holder."""
+"""Leases in a PostgreSQL database, for a service without leases. Late requests of a former holder are then not refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DatabaseLeases:
     def __init__(self, schema: DatabaseSchema, *, seconds: int) -> None:
         # A response that arrives later can't extend the time in which the process may send.
         self._database = StandbyDatabase(schema, statement_seconds=seconds / 4)
-        # One thread, so that a request that has timed out does not run at the same time as the next request.
+        # With one thread, the next request waits until a request that has timed out has ended.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lease")
 
     @property

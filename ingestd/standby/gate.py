@@ -1,4 +1,4 @@
-"""A gate that closes sinks until they are compared: after a take-over, the state file may be older than their content."""
+"""A gate that closes sinks until they are compared. After a take-over, their content may be newer than the state file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SinkGate:
         return sink not in self._closed
 
     def open(self, sink: SinkAddress) -> None:
-        """Permit to send entries to a sink from now on."""
+        """Permit that entries are sent to a sink from now on."""
         if sink in self._closed:
             self._closed.discard(sink)
             self.on_open()

@@ -19,8 +19,8 @@ class HostRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of a host. ``holder``: the name of this host in leases. ``writer``, ``lease``: see `SharedIdentity`.
 
     ``epoch``: the epoch of the last lease of this host, to which its state file belongs. ``shipped``: the number of the host's
-    last shipment. ``restored_at``: the state file was restored from a shipment of this time (by the service's clock), and not
-    all sinks were compared afterwards; None: the state file is the newest state of that epoch.
+    last shipment in this epoch. ``restored_at``: the time (of the service) of the shipment from which the state file was
+    restored, until all sinks are compared with the state file; None: the state file has every entry that was sent.
     """
 
     holder: str
@@ -32,7 +32,7 @@ class HostRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_record(state: Path) -> HostRecord:
-    """Return the record of the host with this state file; a new record if there is none, or if it is damaged.
+    """Return the record of the host with this state file. If the record is missing or damaged, return a new record.
 
     Raises:
         MirrorFull: the disk is full.

@@ -32,11 +32,11 @@ class SharedIdentity(msgspec.Struct, frozen=True, kw_only=True):
 async def shared_identity(
     place: Place, writer: str, *, choose_lease: Callable[[str], Awaitable[LeaseKind]]
 ) -> SharedIdentity:
-    """Return the identity in a place, or store a new identity with the name ``writer`` (empty: a random name).
+    """Return the identity in a place. If there is none, store an identity with the name ``writer`` (empty: a random name).
 
     Raises:
         PlaceUnavailable: the place can't be used now.
-        LeaseUnavailable: it is not known now where the lease can be stored.
+        LeaseUnavailable: it is unknown now whether the service or the database can store the lease.
     """
     stored = await asyncio.to_thread(place.get, _NAME)
     if stored is None:

@@ -17,15 +17,15 @@ from ingestd.telemetry.catalogue.standby import LeaseConfirmed, LeaseUnconfirmed
 
 _SENDING_SHARE = 0.75
 _LOOK_SECONDS = 0.2
-"""The interval of the checks whether another process took a released lease."""
+"""The interval at which a process checks whether another process has taken the released lease."""
 _RENEWALS = 4
 """The number of renewals during one lease."""
 
 
 class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
-    """The known state of the lease.
+    """The state of the lease by the last response of the store.
 
-    ``left_seconds``: the time until the lease ends. ``failure``: why the store did not respond, or empty.
+    ``left_seconds``: the time until the lease ends. ``failure``: why the store does not respond now; empty if it responds.
     """
 
     holder: str = ""
@@ -64,11 +64,11 @@ class Lease:
         self._service_offset = 0.0
         self._changes = ChangeSignal()
         self.epoch = 0
-        """The epoch of this process; 0: it has not taken the lease, or has released it."""
+        """The epoch of this process's lease; 0: the process has not taken the lease, or has released it."""
         self.lost = ""
-        """Why this process has lost the lease; empty if it has not lost it."""
+        """Why this process has lost the lease; empty if the lease is not lost."""
         self.successor = ""
-        """The process that asks for the lease."""
+        """The process that asks for the lease; empty if no process asks."""
 
     @property
     def view(self) -> LeaseView:
@@ -76,13 +76,13 @@ class Lease:
         return msgspec.structs.replace(self._view, left_seconds=max(0.0, self._ends_at - self._clock()))
 
     def may_send(self) -> bool:
-        """Return whether this process may send: it holds the lease, and at least a quarter of it is left."""
+        """Return whether this process may send: it holds the lease, and more than a quarter of the lease's time is left."""
         return bool(self.epoch) and not self.lost and self._clock() < self._sends_until
 
     def may_ship(self) -> bool:
         """Return whether this process may ship its state: it may send, or the store of the lease does not respond.
 
-        It may ship without a response, because another host may need the shipment later.
+        Without a response it may ship, because another host may need the shipment later.
         """
         return bool(self.epoch) and not self.lost and (self.may_send() or bool(self._view.failure))
 
@@ -91,7 +91,7 @@ class Lease:
         await self._changes.wait_until(self.may_send)
 
     def service_time(self) -> float:
-        """Return the present time of the service, in seconds since the epoch, computed from its last response."""
+        """Return the present time of the lease store, in seconds since the epoch, computed from the store's last response."""
         return self._clock() + self._service_offset
 
     async def try_to_take(self) -> bool:
@@ -134,7 +134,7 @@ class Lease:
         await self._changes.wait_until(lambda: self.lost or self.successor)
 
     async def release(self) -> None:
-        """Release the lease, so that another process can take it now. For `seconds`, only a known successor can take it."""
+        """Release the lease. For `seconds`, only a successor that asked can take it; without a successor, any process can."""
         epoch, self.epoch = self.epoch, 0
         if epoch and not self.lost:
             await self._ask(
@@ -142,7 +142,7 @@ class Lease:
             )
 
     async def ask(self) -> str:
-        """Ask the holder for the lease; return why that was not possible, or an empty text."""
+        """Ask the holder for the lease. Return an empty text, or why the holder could not be asked."""
         asked = await self._ask(self._store.ask(self.writer, holder=self.holder))
         return asked.refusal if asked is not None else self._view.failure
 
@@ -158,7 +158,7 @@ class Lease:
         """Return the response to a request; None: the store gave no valid response in time."""
         began, longest, response, failure = self._clock(), self.seconds * _SENDING_SHARE / 2, None, ""
         try:
-            # A response that arrives later than this can't extend the time in which this process may send.
+            # A later response couldn't extend the time in which this process may send.
             async with asyncio.timeout(longest):
                 response = await request
         except LeaseUnavailable as error:

@@ -11,11 +11,11 @@ from ingestd.core.errors import IngestdError
 
 
 class LeaseUnavailable(IngestdError):
-    """The store gave no valid response in time; the sentence says why. The outcome of the request is unknown."""
+    """The store gave no valid response in time; the sentence states why. The request may have taken effect."""
 
 
 class LeaseResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The response to a request. ``lease``: None if there is none, or if it was refused. ``refusal``: the reason, or empty."""
+    """The response to a request. ``lease``: None if there is no lease, or if the request was refused for ``refusal``."""
 
     lease: WriterLease | None = None
     refusal: str = ""
@@ -29,26 +29,26 @@ class LeaseStore(Protocol):
         """The store, for messages, such as 'The service at https://workspace.example'."""
 
     async def find(self, writer: str) -> LeaseResponse:
-        """Return the lease; ``lease`` is None if it was never taken.
+        """Return the lease. In the response, ``lease`` is None if the lease was never taken.
 
         Raises:
             ConfigurationError: the store has no leases.
         """
 
     async def take(self, writer: str, *, holder: str, seconds: int, above: int) -> LeaseResponse:
-        """Take the lease, which gets the next epoch; refused if another process holds it.
+        """Take the lease, which gets the next epoch. The request is refused if another process holds the lease.
 
-        ``above``: an epoch that was granted before. A store that was restored from a backup may not know it.
+        ``above``: an epoch that was granted before. A store that was restored from a backup may not know this epoch.
 
         Raises:
             ConfigurationError: the lease is refused permanently.
         """
 
     async def renew(self, writer: str, *, holder: str, seconds: int, epoch: int) -> LeaseResponse:
-        """Extend the lease, also after its end; refused if another process has taken it."""
+        """Extend the lease, also after its end. The request is refused if another process has taken the lease."""
 
     async def release(self, writer: str, *, holder: str, epoch: int, reserved_seconds: int) -> LeaseResponse:
-        """End the lease. For ``reserved_seconds`` only the successor may take it, if there is one."""
+        """End the lease. If there is a successor, only it may take the lease for ``reserved_seconds``."""
 
     async def ask(self, writer: str, *, holder: str) -> LeaseResponse:
-        """Record ``holder`` as the successor, which asks for the lease; refused if there is no lease."""
+        """Record ``holder`` as the successor, which asks for the lease. The request is refused if there is no lease."""

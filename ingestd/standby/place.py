@@ -35,7 +35,7 @@ class PlaceUnavailable(IngestdError):
 
 
 class Place(ABC):
-    """A store of named objects. The names of objects of shipments have the form folder/object.
+    """A store of named objects. The objects of shipments have names of the form folder/object.
 
     All methods block, may be called by several threads, and may raise `PlaceUnavailable`.
     """
@@ -46,15 +46,15 @@ class Place(ABC):
 
     @abstractmethod
     def put(self, name: str, data: bytes, *, new: bool = False) -> bool:
-        """Store an object durably, or replace it; with ``new``, return False if there is one already."""
+        """Store an object durably, and return True. With ``new``, keep an existing object, and return False."""
 
     @abstractmethod
     def get(self, name: str) -> bytes | None:
-        """Return an object; None if there is none."""
+        """Return the content of an object; None if there is no object with this name."""
 
     @abstractmethod
     def names(self, folder: str = "") -> Iterator[str]:
-        """Yield the names of the objects in a folder, in no particular order. Without a folder: of all objects of shipments."""
+        """Yield the names of the objects in a folder (empty: of all objects of shipments), in no particular order."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
@@ -71,7 +71,7 @@ def is_name(text: str) -> bool:
 
 
 def open_place(url: str, settings: StandbySettings, *, base: Path) -> Place:
-    """Return the place of an address: a folder (relative to ``base``), ``s3://bucket/prefix``, or a PostgreSQL URL.
+    """Return the place with this address: a folder (relative to ``base``), ``s3://bucket/prefix``, or a PostgreSQL URL.
 
     Raises:
         ConfigurationError: the address or the settings can't be used.
@@ -97,7 +97,7 @@ def _open_database(url: str) -> Place:
 
 
 class _Folder(Place):
-    """A folder. An object is a file; a crash leaves no incomplete object."""
+    """A folder. Each object is a file. A crash leaves no incomplete file under an object's name."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder))
@@ -148,7 +148,7 @@ class _Folder(Place):
 
 
 class _Bucket(Place):
-    """A prefix of a bucket."""
+    """The objects below a prefix of an S3 bucket."""
 
     def __init__(self, url: str, settings: StandbySettings) -> None:
         parts = urlsplit(url)

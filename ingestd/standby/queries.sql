@@ -42,7 +42,7 @@ SELECT name FROM shipment_object WHERE name >= %(first)s AND name < %(end)s
 -- name: delete_object
 DELETE FROM shipment_object WHERE name = %(name)s
 
--- clock_timestamp() is the time after the statement has waited for the row. No row is returned if the lease is refused.
+-- The statements on leases use clock_timestamp(): the time after they have waited for the row. No row: the lease is refused.
 
 -- name: find_lease
 SELECT holder, epoch, ends_at, successor, clock_timestamp() FROM writer_lease WHERE writer = %(writer)s

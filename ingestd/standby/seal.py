@@ -1,4 +1,4 @@
-"""The form of a stored object: compressed, and encrypted if there is a key."""
+"""Compresses the objects of shipments, and encrypts them if there is a key."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LEVEL = 1
 
 
 class UnreadableObject(IngestdError):
-    """A stored object is damaged, or was written with another key; the sentence says which."""
+    """A stored object is damaged, or was written with another key. The sentence states the object and the reason."""
 
 
 class Seal:
-    """Compresses and encrypts objects. ``key``: 32 bytes; None: no encryption. A key binds an object to its name.
+    """Compresses and encrypts objects. ``key``: 32 bytes; None: no encryption. Decryption needs the object's name.
 
     Raises:
         ConfigurationError: the library of the encryption is not installed.
@@ -29,15 +29,15 @@ class Seal:
 
     def __init__(self, key: bytes | None) -> None:
         self._cipher = _cipher(key) if key is not None else None
-        # The digests are keyed, so that the name of a block does not reveal to others whether it has a known content.
+        # The digests are keyed. Otherwise another person could test by its name whether a block has a known content.
         self._naming = hashlib.blake2b(key, person=b"ingestd-names").digest() if key is not None else b""
 
     def digest(self, data: bytes) -> str:
-        """Return a name for the content of a block."""
+        """Return a digest of a block's content, which is a part of the block's name."""
         return hashlib.blake2b(data, key=self._naming, digest_size=24).hexdigest()
 
     def close(self, name: str, data: bytes) -> bytes:
-        """Return the bytes to store under ``name``."""
+        """Return ``data``, compressed and encrypted, to be stored under ``name``."""
         packed = zlib.compress(data, _LEVEL)
         if self._cipher is None:
             return _PLAIN + packed
@@ -46,7 +46,7 @@ class Seal:
         return _SEALED + nonce + sealed
 
     def open(self, name: str, stored: bytes, *, most: int) -> bytes:
-        """Return the content of an object with at most ``most`` bytes.
+        """Return the content of the object ``name``, which may have at most ``most`` bytes.
 
         Raises:
             UnreadableObject: the object is damaged, or was written with another key.
@@ -62,7 +62,7 @@ class Seal:
         if self._cipher is not None:
             try:
                 packed = self._cipher.decrypt(packed[:_NONCE_BYTES], packed[_NONCE_BYTES:], name.encode())
-            except Exception as error:  # of an optional library; short input raises another error
+            except Exception as error:  # of an optional library, which raises another error for short input
                 raise UnreadableObject(
                     f"{name} is damaged, or standby.encryption_key is not the key with which it was encrypted."
                 ) from error

@@ -1,4 +1,4 @@
-"""Leases of the workspace service (contract M14), which refuses late requests of a former holder by itself."""
+"""Leases in the workspace service (contract M14), which itself refuses late requests of a former holder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ServiceLeases:
         The response of a proxy does not prove that the service has no leases.
 
         Raises:
-            LeaseUnavailable: it is not known now.
+            LeaseUnavailable: it is unknown now whether the service has leases.
         """
         return await self._find(writer) is not None
 

@@ -1,9 +1,9 @@
 """Shipments: copies of the state file in a place that survives the loss of the host.
 
-A copy is divided into blocks, which are stored under the digests of their content. So only changed blocks are stored again. A
-manifest lists the blocks of a copy. It is stored last: a shipment without a manifest does not exist. Each epoch has its own
-names, so a former active daemon that still runs can neither replace nor delete objects of its successor. The manifests are in
-a separate folder, so that a search for the newest manifest lists only a small number of names.
+A copy is divided into blocks. Each block is stored under the digest of its content, so only changed blocks are stored again. A
+manifest lists the blocks of a copy. It is stored last, and blocks without a manifest are no shipment. All object names contain
+the epoch, so a former active daemon that still runs can't replace or delete objects of its successor. The manifests are in a
+separate folder, so that a search for the newest manifest lists only a small number of names.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ingestd.standby.seal import Seal, UnreadableObject
 BLOCK_BYTES = 256 << 10
 _MANIFEST_BYTES = 32 << 20
 _TOGETHER = 8
-"""The number of requests that run at the same time."""
+"""The number of blocks that are stored or read at the same time."""
 _MANIFESTS = "manifests"
 _NAME = re.compile(rf"(?:{_MANIFESTS}/)?(?P<epoch>[0-9]{{18}})[/.].+")
-"""The name of a manifest or a block."""
+"""The form of the name of a manifest or a block."""
 
 
 class ShipmentManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,11 +47,11 @@ class ShipmentManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShippingStopped(Exception):
-    """The daemon may not write any more."""
+    """The daemon must write no more, because it may have lost the lease."""
 
 
 class Shipments:
-    """The shipments in a place. ``keep``: how many are kept. All methods block; only one thread at a time may call them.
+    """The shipments in a place. ``keep``: the number of kept shipments. All methods block; one thread at a time may call them.
 
     ``on_unusable`` is called with a sentence for each shipment that can't be restored.
     """
@@ -64,11 +64,11 @@ class Shipments:
         self._stored: set[str] = set()
         """The blocks that this process has stored and verified."""
         self._kept: dict[str, tuple[str, ...]] = {}
-        """The blocks of this process's remaining shipments, by the name of the manifest."""
+        """The blocks of each kept shipment of this process, by the name of its manifest."""
         self._read: dict[str, ShipmentManifest | None] = {}
-        """The manifests that `newest` has read and that remain; None: the manifest can't be used."""
+        """The existing manifests that `newest` has read, by name; None: the manifest can't be used."""
         self._is_alone = False
-        """Whether the shipments of older epochs are deleted."""
+        """Whether this process has deleted the shipments of older epochs."""
 
     def ship(
         self, file: Path, *, epoch: int, number: int, at: float, pipelines: Iterable[str], may_write: Callable[[], bool]
@@ -105,7 +105,7 @@ class Shipments:
         return manifest
 
     def _store(self, name: str, content: bytes) -> None:
-        """Store an object, read it back, and compare it."""
+        """Store an object, read it back, and compare the contents."""
         self.place.put(name, self._seal.close(name, content))
         stored = self.place.get(name)
         try:
@@ -116,7 +116,7 @@ class Shipments:
             raise PlaceUnavailable(f"{self.place.shown} does not return the content that was stored as {name}.")
 
     def _superfluous(self, epoch: int) -> Iterator[str]:
-        """Yield the objects to delete: manifests first, so that no manifest names a deleted block."""
+        """Yield the names of the objects to delete: manifests first, so that no manifest lists a deleted block."""
         if len(self._kept) < self._keep:
             return
         if not self._is_alone:
@@ -132,7 +132,7 @@ class Shipments:
             yield from blocks
 
     def newest(self) -> ShipmentManifest | None:
-        """Return the newest shipment; None if there is none. Each manifest is read once."""
+        """Return the newest usable shipment; None if there is none. Each manifest is read only once."""
         names = self._manifest_names()
         self._read = {name: self._read[name] for name in names if name in self._read}
         for name in names:
@@ -159,7 +159,7 @@ class Shipments:
     def fetch(
         self, target: Path, *, accepts: Callable[[ShipmentManifest], None] = lambda _: None
     ) -> ShipmentManifest | None:
-        """Write the newest complete shipment to the file ``target``; return its manifest, or None if there is none.
+        """Write the newest complete shipment to the file ``target`` and return its manifest; None if there is no such shipment.
 
         ``accepts`` may raise an exception to refuse a manifest.
 

@@ -1,4 +1,4 @@
-"""One host of a configuration: it waits, takes over with the newest shipment, ships its state, and releases the lease."""
+"""One host of a configuration: it waits for the lease, restores the newest shipment, ships its state, releases the lease."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _SOON_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFiles:
-    """The state file of this host, and the functions that copy and replace it together with its kept files.
+    """The state file of this host, and the functions that copy and replace the state file together with its kept files.
 
-    ``back_up`` copies it to a new file. ``restore`` replaces it by such a copy, and returns the path of the former state file.
+    ``back_up`` makes a copy. ``restore`` replaces the state file by a copy, and returns the path of the former state file.
     """
 
     state: Path
@@ -63,9 +63,9 @@ class Standby:
     """One host of a configuration with several daemons. Only one daemon is active.
 
     Await `run_until_active`, then `keep` while the daemon runs, and `leave` after its state file is closed. ``make_lease`` gets
-    the identity of all hosts and the record of this host. ``choose_lease`` gets the name of the writer, and returns where its
-    lease is stored; it may raise `LeaseUnavailable`. ``prepare`` is called once, while another daemon is active. It does work
-    that would otherwise delay a take-over.
+    the identity of all hosts and the record of this host. ``choose_lease`` gets the name of the writer, and returns where the
+    writer's lease is stored. It may raise `LeaseUnavailable`. ``prepare`` is called once, while another daemon is active. It
+    does work that would otherwise delay a take-over.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Standby:
         self.gate = SinkGate()
         self.role: Role = "standby"
         self.ends_because = ""
-        """Why the daemon ends: another daemon must take over, or has taken over. Empty if it does not end."""
+        """Why the daemon ends: another daemon must take over, or has taken over. Empty if it need not end."""
         self.on_shipped: Callable[[], None] = lambda: None
         self._shipped: frozenset[tuple[int, str]] = frozenset()
         self._newest: ShipmentManifest | None = None
@@ -169,7 +169,7 @@ class Standby:
         return found
 
     def _note_failure(self, error: IngestdError | OSError) -> None:
-        """Report the first of consecutive failures of the place, or of the service that may have the lease."""
+        """Emit an event for the first of consecutive failures of the place, or of the service that may have the lease."""
         sentence = str(error)
         if not self._newest_failure:
             is_about_lease = isinstance(error, LeaseUnavailable)
@@ -255,11 +255,11 @@ class Standby:
 
     @property
     def restored_at(self) -> float | None:
-        """The time of the service up to which the state file has all sent entries; None: it has all of them."""
+        """The time (of the service) up to which the state file has all sent entries; None: it has every sent entry."""
         return self._record.restored_at
 
     def close_sinks(self, sinks: Iterable[SinkAddress]) -> None:
-        """Close the sinks of the configuration, if the state file may lack sent entries."""
+        """Close the sinks of the configuration if the state file may lack entries that were sent to them."""
         self._shipped = frozenset()
         if self._record.restored_at is not None:
             self.gate = SinkGate(sinks)
@@ -275,7 +275,7 @@ class Standby:
         await self._held().permit()
 
     def may_acknowledge(self, partition: int, cursor: str) -> bool:
-        """Return whether a shipment has the records of a partition, so that its source need not keep them. Thread-safe."""
+        """Return whether a shipment has the records of a partition, so that the source may delete them. Thread-safe."""
         return self.lease is not None and self.lease.may_send() and (partition, cursor) in self._shipped
 
     async def keep(self, leave: Callable[[str], None]) -> None:
@@ -295,7 +295,7 @@ class Standby:
             group.create_task(self._ship_periodically(), name="shipments")
 
     def leave_because(self, reason: str, leave: Callable[[str], None]) -> None:
-        """End the daemon so that a standby becomes active."""
+        """End the daemon with a step-down, so that a standby becomes active. ``leave``: see `keep`."""
         self.ends_because = self.ends_because or reason
         leave("step-down")
 
@@ -345,7 +345,7 @@ class Standby:
             copy.unlink(missing_ok=True)
 
     async def leave(self) -> None:
-        """Ship the closed state file and release the lease, unless it is lost. After a step-down, wait for the next holder."""
+        """Unless the lease is lost, ship the closed state file and release the lease. After a step-down, await a new holder."""
         lease = self._held()
         if not lease.lost:
             await self.ship()

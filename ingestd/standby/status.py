@@ -14,7 +14,7 @@ Role: TypeAlias = Literal["standby", "active"]
 class StandbyStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The state of this host. The names of the members are part of `ingestd status --json`.
 
-    ``holder``: the host that holds the lease; ``here``: this host. ``lease_seconds``: the time until the lease ends.
+    ``holder``: the host that holds the lease; ``here``: this host. ``lease_seconds``: the seconds until the lease ends.
     ``lease_store``: where the lease is stored. ``shipped_at``: the time of the newest shipment in seconds since the epoch, None
     if there is none; ``shipment_age``: its age in seconds. ``waiting_sinks``: sinks that get no entries before their sources
     are read. ``failures``: sentences about present failures.

@@ -1,7 +1,7 @@
 """Named events with typed fields. The package `catalogue` lists all of them.
 
-A component gets an `Emit` and calls it with an event. The wiring of the daemon decides what an event becomes: a log line, a
-metric, or an assertion in a test.
+A component gets an `Emit` function and calls it with each event. The code that creates the component decides what the function
+does: for example, it writes a log line, counts a metric, or collects the events of a test.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class DroppedItems:
             self._counts[signal] += count
 
     def read(self) -> Mapping[Signal, int]:
-        """Return the number of each signal since the start of the process."""
+        """Return the number of dropped items of each signal since the start of the process."""
         with self._guard:
             return {signal: self._counts[signal] for signal in SIGNALS}
 
@@ -55,10 +55,10 @@ DROPPED = DroppedItems()
 
 @contextmanager
 def exported_telemetry(emit: Emit) -> Iterator[Emit]:
-    """Yield a function that calls ``emit``, and exports the event if the environment requests it.
+    """Yield a function that calls ``emit`` with an event, and exports the event if the environment requests an export.
 
-    Call `configure_logs` before. An export never waits for the collector: items that it does not accept are dropped and counted
-    (`DROPPED`). The end of the block waits at most ``CLOSE_SECONDS`` of `ingestd.telemetry.otlp` for the last items.
+    Call `configure_logs` first. An export never waits for the collector. Items that the collector does not accept are dropped,
+    and counted in `DROPPED`. The context waits at its end for the last items, at most `ingestd.telemetry.otlp.CLOSE_SECONDS`.
     """
     signals = requested_signals(os.environ)
     if not signals:

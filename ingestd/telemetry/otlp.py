@@ -1,4 +1,4 @@
-"""Export by OTLP/HTTP. Only this module imports the SDK of OpenTelemetry; `export` imports this module if it is needed."""
+"""Export by OTLP/HTTP. Only this module imports the SDK of OpenTelemetry. `export` imports this module only for an export."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionUnchanged
 from ingestd.telemetry.event import Emit, Event
 
 CLOSE_SECONDS = 1.0
-"""The longest delay of the process's end by a collector that does not respond."""
+"""The maximum time for which a collector that does not respond delays the end of the process."""
 
 QUEUE_ITEMS = 2048
 """The maximum number of spans, and of log records, that wait for the collector. Further items are dropped."""
@@ -57,7 +57,7 @@ class _CountedExporter:
         self._fails = False
 
     def admit(self) -> bool:
-        """Return True if there is room for one more item; else it counts as dropped."""
+        """Return True if there is room for one more item; else count the item as dropped."""
         with self._guard:
             if self._waiting < QUEUE_ITEMS:
                 self._waiting += 1
@@ -66,7 +66,7 @@ class _CountedExporter:
         return False
 
     def drop_waiting(self) -> None:
-        """Count the items that were admitted but not exported as dropped. Call this at the end."""
+        """Count admitted items that were not exported as dropped. Call this method at the end."""
         with self._guard:
             waiting, self._waiting = self._waiting, 0
         self._on_dropped(self._signal, waiting)
@@ -91,11 +91,11 @@ class _CountedExporter:
         return result
 
     def shutdown(self) -> None:
-        """End the retries of a request."""
+        """Shut the exporter down, which ends its retries of a request."""
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
-        """Flush the exporter. This class holds no batches, because it exports them when they arrive."""
+        """Flush the exporter. This class holds no batches, because it exports each batch when it arrives."""
         return bool(self._exporter.force_flush(timeout_millis))
 
 
@@ -107,7 +107,7 @@ class OtlpExport:
     """
 
     def __init__(self, signals: Collection[Signal], on_dropped: OnDropped, emit: Emit) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it logs every attempt; `emit` reports one
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it logs every attempt; `emit` reports the first
         named = Resource.create({"service.name": "ingestd", "service.version": version("ingestd")})
         resource = named.merge(OTELResourceDetector().detect())
         self._closes: list[Callable[[], None]] = []

@@ -10,7 +10,7 @@ REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Durations:
-    """A histogram of durations. ``counts`` has one more bucket than ``bounds``, for durations above the last bound."""
+    """A histogram of durations. ``counts`` has a bucket for each of ``bounds``, and a bucket for all longer durations."""
 
     __slots__ = ("bounds", "counts", "seconds")
 
@@ -35,10 +35,10 @@ class Durations:
 
 
 class RequestCounts:
-    """Counts responses of one client by the names of operations and outcomes. Written in one thread, read in any thread.
+    """Counts responses of one client by the names of operations and outcomes. One thread writes, any thread may read.
 
-    ``key_expires_at``: when the API key expires, by the last response of the service, in seconds since the epoch. None: not
-    within 30 days, or the service does not announce it.
+    ``key_expires_at``: when the API key expires, by the last response of the service, in seconds since the epoch. None: the key
+    does not expire within 30 days, or the service announces no expiry.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """Sums the readings of partitions that are read often, and logs each sum once a minute.
 
-A subscription is read whenever something changes, which can be four times a second. Without sums, each reading is two lines.
+A subscription is read at each change, up to four times a second. Without sums, the log would have two lines for each reading.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ingestd.telemetry.event import Emit, Event
 
 SECONDS = 60.0
 OFTEN = 10
-"""After this number of readings in a minute, further readings are summed. After such a minute, all readings of the next minute
-are summed."""
+"""After this number of readings in a minute, further readings are summed. If a minute has more than this number of readings,
+all readings of the next minute are summed."""
 
 _COUNTS = ("records", "created", "updated", "unchanged", "removed", "rejected", "valueless")
 _PRUNED_ABOVE = 1000
@@ -39,7 +39,7 @@ class _Minute(msgspec.Struct):
 
 
 class SummedReadings:
-    """Passes events on to ``log``; events of frequent readings are summed to one event. Thread-safe.
+    """Passes events on to ``log``, but sums the events of frequent readings in one event each minute. Thread-safe.
 
     ``clock``: monotonic seconds. `flush` logs the sums of minutes that have ended.
     """
@@ -99,7 +99,7 @@ class SummedReadings:
 
 @contextmanager
 def summed_readings(log: Emit) -> Iterator[Emit]:
-    """Yield a `SummedReadings` for ``log``. A thread logs its sums each minute; all sums are logged at the end of the block."""
+    """Yield a `SummedReadings` for ``log``. A thread logs the sums each minute. When the context ends, all sums are logged."""
     summed = SummedReadings(log)
     ended = threading.Event()
 

@@ -22,6 +22,6 @@ class BulkLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_bulk_limits(text: str | None) -> BulkLimits | None:
-    """Return the limits that a service announces. None, and thus no bulk update, if the header is missing or malformed."""
+    """Return the limits that a service announces. None if the header is missing or malformed; then no bulk update is sent."""
     match = _FORM.fullmatch(text or "")
     return BulkLimits(max_items=int(match["items"]), max_bytes=int(match["bytes"])) if match else None

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address belongs to this machine.
 
-    ``::ffff:127.0.0.1`` belongs to it, although `ipaddress` of Python 3.11 does not count it as a loopback address.
+    ``::ffff:127.0.0.1`` belongs to this machine, although `ipaddress` of Python 3.11 does not call it a loopback address.
     """
     if host == "localhost":
         return True

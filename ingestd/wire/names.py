@@ -1,4 +1,4 @@
-"""Header names and media types that both the daemon and the service use, by the interface document and RFC 9457."""
+"""Names of headers and media types that both the daemon and the service use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The origins of values on the wire: the announcement of a service that stores them, and rows as steps (contract M12)."""
+"""The origins of values in requests: the announcement of a service that stores origins, and encoded rows (contract M12)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ HEADER = "X-Entry-Origin"
 ROW_BITS = 32
 """The number of bits of a row number."""
 MAX_LINK_CHARS = 2_048
-"""The longest link to a page about an origin."""
+"""The maximum number of characters of a link to a page about an origin."""
 
 _FORM = re.compile(r"\s*max-origins=(?P<origins>[1-9]\d{0,5})\s*,\s*max-text=(?P<text>[1-9]\d{0,5})\s*")
 
 
 class OriginLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many origins one bulk request may have, and how many characters each of their texts may have."""
+    """The maximum number of origins in a bulk request, and the maximum number of characters of each text of an origin."""
 
     max_origins: int
     max_text: int
@@ -29,13 +29,13 @@ class OriginLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_origin_limits(text: str | None) -> OriginLimits | None:
-    """Return the limits that a service announces. None, and thus no origins, if the header is missing or malformed."""
+    """Return the limits that a service announces. None if the header is missing or malformed; then no origins are sent."""
     match = _FORM.fullmatch(text or "")
     return OriginLimits(max_origins=int(match["origins"]), max_text=int(match["text"])) if match else None
 
 
 def encode_row_steps(rows: Sequence[int]) -> bytes:
-    """Return the JSON of the rows of consecutive entries: the first row, then the differences. Row 0 means: not known.
+    """Return the JSON of the rows of consecutive entries: the first row, then the differences. Row 0 is unknown.
 
     The result is empty if no row is known, or if a row has more than `ROW_BITS` bits.
     """
@@ -45,5 +45,5 @@ def encode_row_steps(rows: Sequence[int]) -> bytes:
 
 
 def decode_row_steps(steps: bytes, entries: int) -> list[int]:
-    """Return the rows of ``entries`` entries from their steps."""
+    """Return the rows of ``entries`` entries from the result of `encode_row_steps`."""
     return list(accumulate(msgspec.json.decode(steps, type=list[int]))) if steps else [0] * entries

@@ -10,7 +10,7 @@ _SECONDS = re.compile(r"[0-9]{1,60}(\.[0-9]{1,6})?")
 
 
 def retry_after_seconds(text: str | None, *, now: float, cap_seconds: float) -> float | None:
-    """Return how many seconds a `Retry-After` asks to wait, at most ``cap_seconds``.
+    """Return the seconds for which a `Retry-After` asks to wait, at most ``cap_seconds``.
 
     ``text`` is the header's value: seconds or an HTTP date. For a date in the past, the result is 0. Without a header, and for
     a malformed value, the result is None. ``now`` is in seconds since the epoch.

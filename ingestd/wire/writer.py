@@ -1,4 +1,4 @@
-"""The writer fence: the order of a writer's requests, by which a service refuses late requests (service contract M11)."""
+"""The writer fence: a rank in each request of a writer, by which a service refuses late requests (service contract M11)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORM = re.compile(rf"(?P<name>{NAME});(?P<epoch>[0-9]{{1,18}});(?P<attempt>[0-9
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):
-    """A writer, in the header of each of its writes.
+    """A writer, which the header of each write names.
 
     ``epoch`` rises when another process takes over the writer. ``attempt`` rises when a request may take effect later.
     """
@@ -37,6 +37,6 @@ class Writer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_writer(text: str | None) -> Writer | None:
-    """Return the writer that a header names; None without a header, or if it is malformed."""
+    """Return the writer that a header names; None if the header is missing or malformed."""
     match = _FORM.fullmatch(text or "")
     return Writer(name=match["name"], epoch=int(match["epoch"]), attempt=int(match["attempt"])) if match else None

@@ -1,8 +1,8 @@
-"""Groups the records of a partition: records become states, and the merged states become one record for each group.
+"""Groups the records of a partition. Each record becomes a state; the merged states of a group become one record.
 
-A *state* is a row about some records of one group: their sums, counts and chosen texts. `Aggregation.merge` merges all states
-of a group, so a large partition can be merged in parts. The states of a group must be merged in the order of the records. The
-result does not depend on the division of the records into batches.
+A *state* is a row about some records of one group: their sums, counts and chosen texts. `Aggregation.merge` merges the given
+states of each group, so a large partition can be merged in parts. The states of a group must be merged in the order of the
+records. The result does not depend on the division of the records into batches.
 
 A group with a rejected record is rejected, because its aggregates would lack this record. A rejected record without a known
 group may belong to any group, so it rejects the whole partition.
@@ -34,7 +34,7 @@ _ROWS, _FIRST, _LAST, _REASON, _REJECTED = "\0rows", "\0first", "\0last", "\0rea
 
 
 class GroupedRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """Groups as records. ``positions``: the first and the last record of each group. ``rejects``: the rejected groups."""
+    """Groups as records. ``positions``: the location of each group, as text. ``rejects``: the rejected groups."""
 
     records: pl.DataFrame
     positions: pl.Series
@@ -42,7 +42,7 @@ class GroupedRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Aggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """An aggregate with the names of the columns of its state."""
+    """An aggregate, and the names of its columns in a state."""
 
     name: str
     spec: AggregateSpec
@@ -117,7 +117,7 @@ class Aggregation:
     def digest_with(self, mapping: str) -> str:
         """Return a digest of the mapping's digest and this group stage. If it changes, the whole source is read again."""
         spec = msgspec.to_builtins(self.spec)
-        if not self.spec.optional:  # as in versions without this member
+        if not self.spec.optional:  # so the digest equals that of versions without this member
             del spec["optional"]
         text = json.dumps([mapping, spec], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -166,7 +166,7 @@ class Aggregation:
         return int(states[_REJECTED].sum())
 
     def merge(self, states: pl.DataFrame) -> pl.DataFrame:
-        """Return one state for each group, in the order of their first records."""
+        """Merge the states of each group into one state. The groups are in the order of their first records."""
         return states.group_by(list(self.spec.by), maintain_order=True).agg(
             pl.col(_ROWS).sum(),
             pl.col(_FIRST).drop_nulls().first(),
@@ -177,7 +177,7 @@ class Aggregation:
         )
 
     def records(self, states: pl.DataFrame, *, numbered: bool) -> GroupedRecords:
-        """Return the groups of merged states as records. ``numbered``: the positions of the grouped records are row numbers."""
+        """Return merged states as records, or as rejects if a record is rejected. ``numbered``: positions are row numbers."""
         bad = states[_REJECTED] > 0
         good = states.filter(~bad)
         fields = [good[name] for name in self.spec.by] + [one.result(good) for one in self._aggregates]
@@ -256,8 +256,8 @@ class Aggregation:
     def _stated_rejects(self, batch: Batch) -> pl.DataFrame:
         """Return states of the records that the connector or the contract has rejected, without the columns of aggregates.
 
-        The group of such a record is known only if the reason is about one field, and this field does not name the group.
-        Otherwise its texts may be in wrong fields, for example in a line with a surplus separator.
+        The group of a rejected record is known only if the reason is about one field that does not name the group.
+        Otherwise the record's texts may be in wrong fields, for example in a line with a surplus separator.
 
         Raises:
             SourceBroken: the group of one of these records is unknown.
@@ -279,7 +279,7 @@ class Aggregation:
         return self._stated(frame, {order: located_reason(found) for order, found in enumerate(batch.rejects)})
 
     def _operands(self, one: _Aggregate, frame: pl.DataFrame, rejects: RowRejects) -> list[pl.Series]:
-        """Return the columns of an aggregate in states with one record each."""
+        """Return the columns of an aggregate in the states of single records; reject records with unusable values."""
         spec = one.spec
         if spec.field is None:
             return [pl.repeat(1, frame.height, dtype=pl.Int64, eager=True).alias(one.column("count"))]
@@ -317,7 +317,7 @@ def _values(frame: pl.DataFrame, name: str) -> pl.Series:
 
 
 def _read(frame: pl.DataFrame, name: str, texts: pl.Series, compared: Comparison, rejects: RowRejects) -> pl.Series:
-    """Return the texts as operands; reject each record with a text that is no operand."""
+    """Return the texts as operands of the comparison; reject each record with a text that can't be compared."""
     operands = read_operands(texts, compared)
     for at in (texts.is_not_null() & operands.is_null()).arg_true():
         sentence = f"'{name}' is used as {EXPECTED[compared]}. Here '{name}' is '{texts[at]}'."
@@ -340,7 +340,7 @@ def _locations(states: pl.DataFrame, *, numbered: bool) -> pl.Series:
 
 
 class RowRejects(msgspec.Struct):
-    """The rejected records of a batch. ``names_group``: True while added records have a known group.
+    """The rejected records of a batch. ``names_group``: True while the groups of the records to `add` are known.
 
     ``reasons``: the reasons of the records with a known group, by their row in the batch.
     """
@@ -381,7 +381,7 @@ def unknown_group(place: str, reason: str) -> str:
 
 
 def group_reason(reason: str, rejected: int) -> str:
-    """Return why a group is rejected. ``reason``: of its first rejected record. ``rejected``: the number of such records."""
+    """Return why a group is rejected. ``reason``: the reason of its first rejected record. ``rejected``: their number."""
     others = rejected - 1
     more = f" {others} more of its records are rejected." if others else ""
     return f"The group is rejected, because its aggregates would lack a record. {reason[:1].upper()}{reason[1:]}{more}"

@@ -35,7 +35,7 @@ class AbsentField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamesFields(Protocol):
-    """A mapping or a group stage."""
+    """A mapping or a group stage, which names fields of records."""
 
     def check_facts(self, batch: Batch) -> None:
         """Check that a partition has the facts that are used.
@@ -45,7 +45,7 @@ class NamesFields(Protocol):
         """
 
     def absent_among(self, columns: Sequence[str], facts: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the required names that are neither columns nor facts. Further columns never make a further name absent."""
+        """Return the required names that are neither columns nor facts. A further column never makes another name absent."""
 
     def absent_sentence(self, name: str, columns: Sequence[str], *, header: bool) -> str:
         """Return the sentence about an absent name. ``columns``: the columns of a ``header``, or the fields of all records."""
@@ -72,10 +72,10 @@ class AbsentFields:
         return bool(self._absent) or not all(self._children.values())
 
     def add(self, batch: Batch) -> AbsentField | None:
-        """Add a batch before it is mapped; return a field that rejects the records of the batch.
+        """Add a batch before it is mapped. If all its records must be rejected because a field is absent, return this field.
 
         Raises:
-            SourceBroken: the header lacks a field, the reading ends and no record had a field, or a fact is missing.
+            SourceBroken: the header or the whole reading lacks a field, or a fact is missing.
         """
         columns = batch.records.columns
         if not self._has_begun:
@@ -101,7 +101,7 @@ class AbsentFields:
         return None
 
     def add_children(self, found: Mapping[ChildField, bool], *, is_whole: bool, last: bool) -> AbsentField | None:
-        """Add which fields the mapping found in lists; return a field that rejects the records of the batch.
+        """Add which fields the mapping found in lists. If a field is absent, and the batch must be rejected, return this field.
 
         ``is_whole``: all records of the batch were mapped. If False, the other records did not change, and had the fields before.
 

@@ -1,4 +1,4 @@
-"""Arithmetic of expressions: exact decimals, or a fault."""
+"""Arithmetic of expressions: each result is an exact decimal, or the record has a fault."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _rounding(
     result: tuple[pl.Expr, pl.Expr | None],
     is_exact: Callable[[pl.Expr], pl.Expr],
 ) -> Typed:
-    """Return the result of an operation that may round or overflow.
+    """Return the result of a product or quotient, with a fault if the result is rounded or too large.
 
     ``result``: the result of `number.multiply` or `number.divide`.
     """
@@ -175,7 +175,7 @@ def _cast(compiler: Compiler, node: exp.Cast) -> Typed:
 
 
 def _size(compiler: Compiler, to: exp.DataType) -> tuple[int, int] | None:
-    """Return the numbers of digits and decimals that a type permits; None: no limit."""
+    """Return the maximum number of digits and of decimals that a type permits; None: no limit."""
     if to.this in _WHOLE_TYPES:
         return 19, 0
     if not to.expressions:

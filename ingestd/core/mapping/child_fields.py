@@ -3,8 +3,8 @@
 The fields have the same form as in a record of a JSON file: nested names are joined by dots, numbers keep their characters, and
 a list is its JSON text. If only simple fields are needed, one call decodes all items. Otherwise each item is read alone.
 
-Decoders keep the last of repeated names without an error, so repeated names are searched separately. An item is rejected if it
-has a needed name twice.
+If an object repeats a name, a decoder keeps the last member without an error. So repeated names are searched separately. An
+item is rejected if it has a needed name twice.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_fields(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str 
 
 
 def has_field(items: Sequence[msgspec.Raw], name: str, values: Iterable[str | None]) -> bool:
-    """Return whether an item has the field ``name``, with a value or with null. ``values``: the read values of the field."""
+    """Return whether at least one item has the field ``name``, also with null. ``values``: the read values of the field."""
     return (
         name == CHILD
         or any(value is not None for value in values)
@@ -122,7 +122,7 @@ def _decoder_for(names: tuple[str, ...], nested: str | None) -> msgspec.json.Dec
 
 def _may_repeat(text: bytes, counts: Mapping[str, int]) -> bool:
     """Return whether an item may repeat a name. ``counts``: for each name, the number of items that have it."""
-    # Without a backslash, each member has its name between quotes, as it is. Most texts need only this inexpensive comparison.
+    # Without a backslash, each member has its name unescaped between quotes. For most texts this fast comparison is enough.
     if b"\\" not in text and all(text.count(b'"%b"' % name.encode()) == count for name, count in counts.items()):
         return False
     return _lost_members(text, _OBJECTS.decode(text))
@@ -131,8 +131,8 @@ def _may_repeat(text: bytes, counts: Mapping[str, int]) -> bool:
 def _lost_members(text: bytes, decoded: Any) -> bool:
     """Return whether a decoder has dropped members with repeated names. Objects within members are not decoded.
 
-    A member has a colon after a quote or white space. Names with such a pair keep it, unless one of its characters is written as
-    an escape.
+    A member has a colon after a quote or white space. If the encoded result has fewer of these pairs, a member was dropped. A
+    name that contains such a pair keeps it, unless the text writes a character of the pair as an escape.
     """
     encoded = msgspec.json.encode(decoded)
     counts = ([one.count(pair) for pair in _COLONS] for one in (text, encoded))
@@ -172,7 +172,7 @@ def _read_alone(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str 
 
 
 def _read_one(text: bytes, wanted: set[str], nested: str | None) -> tuple[dict[str, str | None], str | None]:
-    """Return the wanted fields of an item, and the text of its list."""
+    """Return the wanted fields of an item, and the text of its list ``nested``."""
     fields: dict[str, str | None] = {}
     inner: str | None = None
     try:

@@ -1,6 +1,6 @@
 """Children: the items of JSON lists in the fields of records, each as a separate record.
 
-A list may be in an item of another list, to any depth. The levels are expanded one after the other, by columns.
+A list may be in an item of another list, to any depth. All lists of one level are expanded together, then the next level.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INDEX = "index"
 """The number of a child in its list, from 1."""
 
 PARENT = "parent."
-"""The prefix of a name that belongs to the record or child that contains the list."""
+"""The prefix of the name of a field in the record or child that contains the list."""
 
 LIST, POSITION, ROW_HASH = "\0list", "\0position", "\0row_hash"
 RECORD = "\0record"
@@ -39,7 +39,7 @@ _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 class ChildFault(msgspec.Struct, frozen=True, kw_only=True):
     """A record or child that has no children, because its list can't be used.
 
-    ``record``: the `ORDER` of the record. ``position``: the position of the child; empty: the fault is in the record itself.
+    ``record``: the `ORDER` of the record. ``position``: the position of the child; empty if the fault is in the record itself.
     """
 
     record: int
@@ -49,7 +49,7 @@ class ChildFault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Children(msgspec.Struct, frozen=True, kw_only=True):
-    """Children. ``frame``: a row for each child: the wanted names, `PATH`, `POSITION`, `ROW_HASH`, `RECORD` and `ORDER`.
+    """Children of records. ``frame``: a row for each child: wanted names, `PATH`, `POSITION`, `ROW_HASH`, `RECORD`, `ORDER`.
 
     ``found``: for each required name, whether an item has it. Names of a level without items are not in this mapping.
     """
@@ -60,7 +60,7 @@ class Children(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Presence(msgspec.Struct, kw_only=True):
-    """Whether an item has each of the ``required`` names and lists. ``found``: see `Children`."""
+    """For each of the ``required`` names and lists, whether an item has it. ``found``: see `Children`."""
 
     required: Collection[str]
     required_lists: Collection[str]
@@ -103,7 +103,7 @@ def expand(
 
     ``records``: the fields that `record_fields` names, and `LIST`, `POSITION`, `ROW_HASH` and `ORDER`. ``each``: the field with
     the list, and the fields with the lists within its items. ``names``: the wanted names. ``required``: some of the ``names``.
-    ``required_lists``: some lists within items. `Children.found` states for both whether an item has the field.
+    ``required_lists``: some lists within items. `Children.found` states for each required name and list whether an item has it.
     """
     wanted = [(name, *level_of(name, len(each))) for name in dict.fromkeys(names)]
     faults: list[ChildFault] = []
@@ -135,7 +135,7 @@ def _expand_level(
     *,
     presence: _Presence,
 ) -> pl.DataFrame:
-    """Return the items of the lists of one level. ``wanted``: their fields by name. ``below``: the lists of deeper levels."""
+    """Return the items of the lists of one level. ``wanted``: the items' fields by name. ``below``: lists of deeper levels."""
     items: list[msgspec.Raw] = []
     counts: list[int] = []
     problems: dict[int, str] = {}

@@ -1,11 +1,10 @@
 """The mapping from records to entries, compiled to column expressions. Performs no I/O.
 
-A value is the exact text of the record: it is not parsed, rounded or trimmed.
+Without rules for values, a value is the exact text of the record: it is not parsed, rounded or trimmed.
 
-* A record that lacks a field (null or empty) for its *key* or *type*, or that has an empty key, is rejected, because its entry
-  is unknown.
+* A record is rejected if a field of its *key* or *type* is null or empty, or if its key is empty, because its entry is unknown.
 * A key is in the Unicode form NFC, as the service stores it. Keys that differ only in their Unicode form are the same key.
-* A record that lacks a field (null) for its *value* makes no entry, and is counted. Empty text is a value and makes an entry.
+* If a field of its *value* is null, a record makes no entry and is counted. Empty text is a value and makes an entry.
 * A record with the character U+0000 in its key, value or type is rejected, because services and databases do not accept it.
 * If the mapping names a field that no record of a reading has, the reading is rejected: `ingestd.core.mapping.absent_fields`.
 """
@@ -50,11 +49,11 @@ from ingestd.core.template import COLUMN, parse_template
 
 _ENTRY_TEXTS = ("key", "value", "data_type")
 _ALWAYS = ("key", "value", "columns", "type")
-"""The members of a specification that are always part of its digest; other members are part of it only if they are set."""
+"""The members of a specification that are always part of the digest. Other members are part of it only if they are set."""
 
 
 class Mapping:
-    """Compiled entry specifications, applied to batches. Immutable, except for the kept rules of the latest batch."""
+    """Compiled entry specifications that map batches of records. Immutable, except for the cached rules of the latest batch."""
 
     def __init__(self, specs: Iterable[EntrySpec], tables: MappingOf[TableSource, Table] | None = None) -> None:
         """Compile ``specs``. A lookup table that is missing in ``tables`` is empty.
@@ -70,7 +69,7 @@ class Mapping:
         self._each = tuple(dict.fromkeys(spec.each for spec in self._specs if spec.each))
         self._lists = tuple(dict.fromkeys(each[0] for each in self._each))
         self._rules = self._latest = self._compile(())
-        """``_rules``: without the columns that selections find. ``_latest``: the rules for the columns of the latest batch."""
+        """``_rules``: the rules without columns of selections. ``_latest``: the rules for the columns of the latest batch."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -105,10 +104,10 @@ class Mapping:
         return self._rules.used.facts
 
     def columns_of(self, key: str, member: str = "value") -> tuple[str, ...]:
-        """Return the columns from which the source makes an entry with this key; empty if they are unknown.
+        """Return the columns from which a member of the entry ``key`` is made; empty if they are unknown.
 
-        ``member``: the member of the entry, ``key``, ``value`` or ``dataType``. If the key matches several templates, the
-        result has the columns of all templates.
+        ``member``: ``key``, ``value`` or ``dataType``. If several templates can make the key, the result has the columns of
+        all these templates.
         """
         rules = self._compile(self._selected(key)) if self._dynamic else self._rules
         names: list[str] = []
@@ -121,7 +120,7 @@ class Mapping:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the specifications, the tables and the version of polars. Readings are compared only if it is equal."""
+        """A digest of specifications, tables and the version of polars. Only readings with equal digests are compared."""
         unset = {member.name: member.default for member in msgspec.structs.fields(EntrySpec)}
         specs = [
             {
@@ -144,10 +143,10 @@ class Mapping:
         return hash_rows(records, used, facts, lists=self._lists, may_lack_columns=self._dynamic)
 
     def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
-        """Return the results of `row_hashes` and `apply` for batches with the same columns as another batch; else None.
+        """Return the results of `row_hashes` and `apply` for each batch that has the same columns as another batch; else None.
 
-        Such batches are mapped together, which takes little more time than mapping one batch. None also for a batch with a
-        missing column, and for a mapping that uses facts or lists.
+        Batches with the same columns are mapped together, which takes little more time than mapping one batch. The result is
+        also None for a batch that is empty or lacks a column, and for a mapping that uses facts or lists.
         """
         same: dict[tuple[str, ...], list[int]] = {}
         is_plain = not self._each and all(group.parts is None for group in self._rules.groups)
@@ -172,7 +171,7 @@ class Mapping:
         return prepared
 
     def check_facts(self, batch: Batch) -> None:
-        """See `NamesFields.check_facts`. Check, too, that the file's name has the form of ``file_name``."""
+        """See `NamesFields.check_facts`. Also check that the file's name has the form ``file_name`` of each specification."""
         for name in self._rules.required.facts:
             if name.startswith(PREAMBLE) and name not in batch.facts:
                 raise SourceBroken(no_preamble_sentence(name, batch.facts))
@@ -214,7 +213,7 @@ class Mapping:
         return self._rules_for(columns).used.fields
 
     def empty_entries(self, position: pl.DataType) -> pl.DataFrame:
-        """Return no entries, with the columns of `apply`."""
+        """Return an empty frame with the columns of the entries of `apply`."""
         texts, extra = (dict.fromkeys(names, pl.String) for names in (_ENTRY_TEXTS, self._extra))
         return pl.DataFrame(schema={**texts, "row_hash": pl.UInt64, **extra, "position": position})
 
@@ -290,7 +289,7 @@ class Mapping:
         *,
         unknown: frozenset[str] = frozenset(),
     ) -> NamedEntries:
-        """Return the entries that rejected records name, without values. The first three arguments have the same height.
+        """Return the entries of rejected records with known keys, without values. The first three arguments have equal height.
 
         ``unknown``: fields with texts that the source could not read.
         """
@@ -353,7 +352,7 @@ class Mapping:
         facts: MappingOf[str, str],
         used: UsedNames,
     ) -> pl.DataFrame:
-        """Return the columns of the records that the mapping uses, with the position, row hash and order of each."""
+        """Return the columns that the mapping uses, and the position, row hash and order of each record."""
         frame = pl.DataFrame(
             [
                 *column_texts(records, used.fields, facts),
@@ -367,7 +366,7 @@ class Mapping:
         return frame.hstack(records.select(lists)) if lists else frame
 
     def _rules_for(self, columns: Sequence[str]) -> BatchRules:
-        """Return the rules for a batch with these columns; most batches have the same columns as the previous batch."""
+        """Return the rules for these columns. They are cached, because most batches have the columns of the previous batch."""
         if not self._dynamic:
             return self._rules
         rules = self._latest
@@ -382,6 +381,6 @@ class Mapping:
         )
 
     def _selected(self, key: str) -> tuple[str, ...]:
-        """Return the columns that the key of an entry may name."""
+        """Return the columns that the entry's ``key`` may name, if a specification with a selection made it."""
         selections = (parse_template(spec.key) for spec in self._specs if spec.selection is not None)
         return tuple(dict.fromkeys(column for template in selections for column in columns_in(template, key)))

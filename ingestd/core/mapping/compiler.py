@@ -114,7 +114,7 @@ class Compiler(msgspec.Struct, kw_only=True):
         return self.as_number(self.node(node), node)
 
     def as_number(self, found: Typed, node: exp.Expr) -> Typed:
-        """Return a compiled node as a number; text is read as an exact decimal, and has a fault if it is not a decimal."""
+        """Return a compiled node as a number. A text is read as an exact decimal; a record with another text has a fault."""
         if found.kind == "null":
             return replace(found, expr=found.expr.cast(number.number_type()), kind="number")
         if found.kind == "number":
@@ -171,7 +171,7 @@ class Compiler(msgspec.Struct, kw_only=True):
         return int(value)
 
     def literal(self, node: exp.Expr | None, what: str) -> str:
-        """Return the text of a literal node in quotes; ``what`` describes the expected text in errors."""
+        """Return the text of a node that is a literal in quotes. ``what`` describes the expected text in errors."""
         if not isinstance(node, exp.Literal) or not node.is_string:
             raise ExpressionError(
                 f"Expected {what} in single quotes here.", position_of(node) if node is not None else None

@@ -40,7 +40,7 @@ def _comparison(compiler: Compiler, node: exp.Binary) -> Typed:
 
 
 def _comparable(compiler: Compiler, node: exp.Expr, *operands: exp.Expr) -> tuple[Typed, ...]:
-    """Return the operands as numbers if one is a number. Otherwise return them unchanged, if they are of one kind."""
+    """Return the operands as numbers if one is a number. Otherwise return the operands unchanged; they must be of one kind."""
     found = [compiler.node(operand) for operand in operands]
     kinds = {item.kind for item in found} - {"null"}
     if "number" in kinds:

@@ -25,7 +25,7 @@ _SIZE_AT_MOST = 400
 
 
 _FURTHER_DIGITS = re.compile(r".{10}[^+-]*[.,][0-9]{6}([0-9]*[1-9])", re.DOTALL)
-"""The digits after the sixth of a second of an ISO 8601 time. `datetime` has no place for them."""
+"""The decimals of an ISO 8601 time after the sixth decimal of its seconds. `datetime` can't hold these decimals."""
 
 
 class ValueRefused(ValueError):
@@ -150,7 +150,7 @@ def _choose(text: str, allowed: Mapping[str, str]) -> str:
 def _without_groups(text: str, point: str, group: str) -> str | None:
     """Return the text of a number with a decimal point and without thousands separators; None if it can't be a number.
 
-    The first group does not begin with a zero, because the separator of 0.500 is probably a decimal mark.
+    The first group must not begin with a zero, because the separator in 0.500 is probably a decimal mark.
     """
     if group and group in text:
         whole, mark, rest = text.partition(point)

@@ -3,7 +3,7 @@
 Only the operators and functions with a handler exist: no SELECT, no aggregate, no window, no clock, no random number, no
 file. Polars' own SQL is not used, because it rounds numbers and fails a whole batch at one overflow.
 
-A field is text. In arithmetic, or compared with a number, the text is read as an exact decimal (`ingestd.core.mapping.number`).
+A field is text. Arithmetic, and comparisons with a number, read it as an exact decimal (`ingestd.core.mapping.number`).
 If a record's text is no such decimal, the record has a fault. Faults in a part that SQL does not evaluate (another branch of
 CASE, the right side of AND) are ignored.
 """

@@ -21,9 +21,9 @@ RejectedRow: TypeAlias = tuple[int, Position, str, str]
 class Mapped(msgspec.Struct, frozen=True, kw_only=True):
     """Mapped records.
 
-    ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records; with a dead-band also
-    deadband (String). ``rejects``: the rejected records, each with its row hash. ``child_fields``: for each field in lists,
-    whether an item has it. ``valueless``: the number of records without an entry that are not rejected.
+    ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records. With a dead-band
+    also deadband (String). ``rejects``: the rejected records, each with its row hash. ``child_fields``: for each field in
+    lists, whether an item has it. ``valueless``: the number of records without an entry that are not rejected.
     """
 
     entries: pl.DataFrame

@@ -62,7 +62,7 @@ def read_numbers(texts: pl.Series) -> pl.Series:
 
 
 def number_literal(value: Decimal) -> pl.Expr:
-    """Return a number that fits as a column expression."""
+    """Return a column expression for a number, which must fit into `number_type`."""
     return pl.lit(value).cast(number_type())
 
 

@@ -20,7 +20,7 @@ ORDER = "\0order"
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """Compiled expressions. ``outputs``, ``lookup_keys``: by name. ``where``: the condition of records that make entries."""
+    """Compiled expressions. ``outputs``, ``lookup_keys``: expressions by name. ``where``: the condition for making entries."""
 
     steps: tuple[pl.Expr, ...]
     where: Typed | None
@@ -28,7 +28,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     lookup_keys: Mapping[str, Typed]
 
     def columns_of(self, name: str) -> tuple[str, ...]:
-        """Return the fields of a name: the fields of its expression, or the field itself."""
+        """Return the fields that ``name`` uses: the fields of the expression with this name, or the field ``name`` itself."""
         return self.outputs[name].columns if name in self.outputs else (name,)
 
     def run(self, frame: pl.DataFrame, used: Iterable[str]) -> tuple[pl.DataFrame, dict[int, tuple[str, str]]]:

@@ -31,7 +31,7 @@ def column_expressions(records: pl.DataFrame, names: Iterable[str], facts: Mappi
 
 
 def column_texts(records: pl.DataFrame, names: Iterable[str], facts: Mapping[str, str]) -> Iterator[pl.Series]:
-    """Yield the columns of `column_expressions`. For few records, a query would take longer than the mapping."""
+    """Yield the columns of `column_expressions`, without a query. For few records, a query takes longer than the mapping."""
     existing = set(records.columns)
     for name in names:
         if name in existing:

@@ -37,8 +37,8 @@ def hash_rows(
     if may_lack_columns:
         parts = [_hash_of_value(name, column) for name, column in zip(used.fields, columns, strict=True)]
         hashed = _combined([hashed, *parts])
-    # A second column is selected, because polars returns a single row for only literals, and uses another thread for a single
-    # expression.
+    # A second column is selected, because polars returns one row if all expressions are literals, and because it runs a single
+    # expression in another thread.
     return records.select_seq(pl.first().alias("\0"), hashed.alias("row_hash"))["row_hash"]
 
 

@@ -28,10 +28,10 @@ DEADBAND = "deadband"
 UNITS = "units."
 
 _IN_ONE_THREAD = 2_000
-"""At most this number of records is mapped without polars' threads: passing work to threads may take long under load."""
+"""The maximum number of records that are mapped without polars' threads. Under load, passing work to threads may take long."""
 
 _RULES_IN_QUERY = 256
-"""The maximum number of rules in one query, because the time for each rule grows with the number of columns in the result."""
+"""The maximum number of rules in one query. The time for each rule grows with the number of columns in the result."""
 
 _ENTRY_COLUMNS = ["key", "value", "data_type", "row_hash", "position", ORDER, DEADBAND]
 
@@ -61,8 +61,8 @@ class EntryRule(msgspec.Struct, frozen=True, kw_only=True):
 class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one specification.
 
-    ``parts``: the form of the file's name. ``values``: the conversion of values. ``each``: the lists with the children to which
-    the rules apply; empty: the rules apply to records. ``optional``: names that may be absent in all records.
+    ``parts``: the pattern of the file's name. ``values``: the conversion of values. ``each``: the lists with the children to
+    which the rules apply; empty: the rules apply to records. ``optional``: names that may be absent in all records.
     """
 
     rules: tuple[EntryRule, ...]
@@ -81,7 +81,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The fields and facts that the rules and all named expressions use; every expression is computed."""
+        """The fields and facts that the rules and all expressions use. Expressions that no rule uses are computed, too."""
         used = tuple(name for rule in self.rules for name in self.columns_of(rule.fields))
         if self.program is None:
             return used
@@ -90,7 +90,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def child_names(self) -> tuple[str, ...]:
-        """The names that the rules use: fields of children, of the children above them, and of the record."""
+        """The names that the rules use, except facts of the file: fields of a child, or of a child or record around it."""
         return tuple(name for name in self.columns if not name.startswith(FILE))
 
     @property
@@ -122,7 +122,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
         return (*found, *record_fields(self.each, found)) if self.each else found
 
     def facts(self, facts: MappingOf[str, str]) -> dict[str, str]:
-        """Return the facts of a file that the rules use."""
+        """Return the facts of a file that the rules use, and the parts of its name."""
         known = {name: facts[name] for name in self.columns if name in facts and name.startswith(FILE)}
         found = self.parts.fullmatch(facts[FILE_NAME]) if self.parts is not None else None
         return known | ({f"{FILE_PART}{name}": text for name, text in found.groupdict().items()} if found else {})
@@ -203,7 +203,7 @@ def map_groups(
 def name_keys(
     group: RuleGroup, frame: pl.DataFrame, facts: MappingOf[str, str], unknown: frozenset[str] = frozenset()
 ) -> pl.DataFrame:
-    """Return the keys that records name, even if the records can't be mapped: key, row_hash, position.
+    """Return the keys that the rules make from records, also from records that can't be mapped: key, row_hash, position.
 
     A key is null if it can't be computed. ``unknown``: fields with texts that the source could not read.
     """
@@ -274,10 +274,7 @@ class _RuleEntries(msgspec.Struct, frozen=True, kw_only=True):
 def _evaluate(
     group: RuleGroup, given: Sequence[EntryRule], bound: MappingOf[str, str], scope: pl.DataFrame
 ) -> list[_RuleEntries]:
-    """Return the entries of the given rules of a group.
-
-    Each text is computed once, and all texts in one query.
-    """
+    """Return the entries that the ``given`` rules of a group make. One query computes all texts, each text once."""
     rules = [
         EntryRule(
             key=rule.key.bind(bound),
@@ -304,7 +301,7 @@ def _evaluate(
     common = frame.columns[: len(same)]
     found: list[_RuleEntries] = []
     for rule, unbound, part in zip(rules, given, parts, strict=True):
-        # A frame is used instead of series, because it stores a text only once if all records have the same text.
+        # A frame is used instead of series, because a frame stores a text only once if all records have the same text.
         entries = frame[:, [*common, *(names[column] for column in part)]]
         entries.columns = [*common, *(name for name, _ in part)]
         field = next(iter(group.columns_of(unbound.value.fields)), "")
@@ -313,7 +310,7 @@ def _evaluate(
 
 
 def _converted(given: pl.Series, entries: pl.DataFrame, rules: ValueRules, field: str, bad: Faults) -> pl.Series:
-    """Return the ``given`` values of entries converted; add the records with a refused value to ``bad``."""
+    """Convert the ``given`` values of entries; add each record with a refused value to ``bad``."""
     known: dict[tuple[str, str | None], str | None] = {}
     values: list[str | None] = []
     for value, unit, order in zip(given, entries["\0unit"], entries[ORDER], strict=True):
@@ -351,14 +348,14 @@ def _has_fields(names: tuple[str, ...]) -> pl.Expr:
 
 
 def refusal_reason(refused: ValueRefused, field: str) -> tuple[str, str]:
-    """Return why a record is rejected with a refused value, and the field of the value; empty: the value has no field."""
+    """Return why a record with a refused value is rejected, and the field of the value; empty: the value has no field."""
     return f"In '{field}': {refused}" if field else str(refused), field
 
 
 def fault_reason(
     key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]
 ) -> tuple[str, str]:
-    """Return why a record that lacks its key or type, or has U+0000, is rejected, and the field. ``made``: the record's key."""
+    """Return why a record without key or type, or with U+0000, is rejected, and the field. ``made``: the record's key."""
     for template, use in ((key, "key"), (data_type, "type")):
         for name in template.fields:
             if record[name] is None:

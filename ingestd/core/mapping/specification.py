@@ -32,7 +32,7 @@ class ColumnSelection(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def excludes(self, glob: str, names: Sequence[str]) -> bool:
-        """Return whether one of the names is excluded by this glob."""
+        """Return whether the glob matches at least one of the names."""
         return any(_matches(name, (glob,)) for name in names)
 
 

@@ -16,7 +16,7 @@ from ingestd.core.normal_form import nfc_texts
 
 
 class MappingStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One step. ``name``: the setting. ``text``: its content. ``result``: the text after this step; None: no value.
+    """One step. ``name``: the setting. ``text``: the setting's content. ``result``: the text after this step; None: no value.
 
     The names of the members are part of the output of `ingestd trace --json`.
     """
@@ -51,7 +51,7 @@ class FoundEntry(msgspec.Struct, frozen=True, kw_only=True):
 def find_entry(
     spec: EntrySpec, group: RuleGroup, frame: pl.DataFrame, bound: Mapping[str, str], key: str
 ) -> FoundEntry | None:
-    """Return how one of these records or children makes the entry ``key``; None if no rule makes it.
+    """Return the steps by which a record or child in ``frame`` makes the entry ``key``; None if no rule makes it.
 
     ``frame``: the fields that the mapping uses. ``bound``: the facts that the rules use.
     """
@@ -108,8 +108,8 @@ def program_steps(spec: EntrySpec, program: Program, evaluated: pl.DataFrame) ->
 def value_steps(rules: ValueRules, text: str, unit: str | None) -> Iterator[MappingStep]:
     """Yield a step for each rule of a value, in the order of their application.
 
-    The result of a step is the conversion by all rules up to the rule of this step. If a rule needs a later rule, for example
-    a unit with an inexact factor, both rules are one step.
+    The result of a step is the conversion by all rules up to the rule of this step. A unit with an inexact factor needs a later
+    rule that rounds (digits, decimals), so both rules are one step.
     """
     known = NO_RULES
     names: list[str] = []

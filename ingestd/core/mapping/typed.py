@@ -41,7 +41,7 @@ class RecordFault(msgspec.Struct, frozen=True, kw_only=True):
 class Typed(msgspec.Struct, frozen=True, kw_only=True):
     """A compiled expression.
 
-    ``columns``: the fields that it uses. ``raw``: it is the unchanged text of a field. ``constant``: the value of a literal.
+    ``columns``: the used fields. ``raw``: it is the unchanged text of a field. ``constant``: the value of a literal.
     """
 
     expr: pl.Expr

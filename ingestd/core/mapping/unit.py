@@ -14,7 +14,7 @@ import msgspec
 from ingestd.core.phrases import shortened
 
 _LARGEST_OF_A_DEFINITION = 10**25
-"""A factor with a larger denominator comes from an irrational number, such as pi."""
+"""A factor with a larger numerator or denominator comes from an irrational number, such as pi, or is a power of ten."""
 _CHARACTERS = 100
 _LARGEST_POWER = 12
 _HARMLESS = re.compile(

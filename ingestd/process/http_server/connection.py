@@ -1,8 +1,8 @@
 """One connection: an asyncio protocol that passes requests one by one to uvicorn's protocol, and closes slow clients.
 
-A client has a deadline for the complete head of a request, and minimum rates for its body and for reading the response. No
-deadline runs while the client waits for the application. uvicorn's protocol gets a complete head, then the body, then nothing
-until the response has been sent. So requests never wait inside uvicorn.
+A client has a deadline for sending the complete head of a request, and minimum rates for sending its body and for reading the
+response. No deadline runs while the client waits for the application. uvicorn's protocol gets a complete head, then the body,
+then nothing until the response has been sent. So requests never wait inside uvicorn.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ingestd.process.http_server.limits import Reason
 from ingestd.process.http_server.registry import Connections, source_of
 
 STATE: Final = "connection"
-"""The name of the connection in the state of a request."""
+"""The key under which the state of a request has its connection."""
 
 _DRAIN_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 65_536
 _PIECE_BYTES: Final = 4_096
-"""The maximum size of a piece of a chunked body. After a piece that contains the next request, uvicorn stops reading."""
+"""A chunked body is passed on in pieces of at most this size. After a piece with the next request, uvicorn stops reading."""
 _UNREAD_BYTES: Final = 1_048_576
-"""The maximum number of bytes of a chunked body without content for the application, such as extensions and trailers."""
+"""The maximum number of bytes of a chunked body between two parts for the application, such as extensions and trailers."""
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*0*([0-9]{0,20})[ \t]*\r\n")
 _RESET: Final = struct.pack("ii", 1, 0)
 
@@ -57,7 +57,7 @@ class _Window:
 
 
 class _InnerTransport(asyncio.Transport):
-    """The transport that uvicorn gets: when uvicorn stops reading, the connection keeps the bytes, within a limit."""
+    """The transport that uvicorn gets. When uvicorn stops reading, the connection keeps further bytes, within a limit."""
 
     def __init__(self, transport: asyncio.Transport, resumed: Callable[[], None]) -> None:
         super().__init__()
@@ -73,11 +73,11 @@ class _InnerTransport(asyncio.Transport):
         return self._reads
 
     def pause_reading(self) -> None:
-        """Take no more bytes."""
+        """Stop passing bytes to uvicorn."""
         self._reads = False
 
     def resume_reading(self) -> None:
-        """Take bytes again, soon."""
+        """Pass bytes to uvicorn again, soon."""
         self._reads = True
         self._resumed()
 
@@ -155,7 +155,7 @@ class BoundedConnection(asyncio.Protocol):
         self._inner.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Pass on the bytes of the current request; keep the bytes after it."""
+        """Pass on the bytes of the current request; keep the bytes of later requests."""
         if self._is_ignoring:
             self._dropped += len(data)
             if self._dropped > _DRAIN_BYTES:
@@ -209,7 +209,7 @@ class BoundedConnection(asyncio.Protocol):
         return part
 
     def _pass_head(self) -> bool:
-        """Pass on the next head, with the received part of a body with a length. Return whether the head is complete."""
+        """Pass on the next head and the received part of its body, if it has a length. Return whether the head was complete."""
         if self._pending[:1] == b"\r":
             self._pending = self._pending.lstrip(b"\r\n")
         end = self._pending.find(b"\r\n\r\n") + 4
@@ -237,7 +237,7 @@ class BoundedConnection(asyncio.Protocol):
         size = end + (int(length[1] or 0) if length else 0)
         part = self._take(size)
         self._body_left = size - len(part)
-        # A chunked body is held until the application has the head: uvicorn's parser adds its trailers to the head's lines.
+        # A chunked body is held until the application has the head, because uvicorn's parser adds trailers to the head's lines.
         self._is_held = not self._body_left
         self._inner.data_received(part)
         if self._transport.is_closing():
@@ -258,12 +258,12 @@ class BoundedConnection(asyncio.Protocol):
             self._pass_on()
 
     def begin_receiving(self) -> None:
-        """Note that the application waits for a part of the body, so that the client must send it."""
+        """Note that the application waits for a part of the body, which the client must send now."""
         self._is_receiving = True
         self._receiving.start(self._received, self._loop.time())
 
     def end_receiving(self) -> None:
-        """Note that the application has a part of the body, and can take more."""
+        """Note that the application has a part of the body, and can take the next part."""
         self._is_receiving = False
         self._unread = 0
         self._pass_on()
@@ -274,12 +274,12 @@ class BoundedConnection(asyncio.Protocol):
         self._registry.note_ending(self)
 
     def note_response(self, size: int) -> None:
-        """Note that the response has begun, and that its body has ``size`` more bytes."""
+        """Note that the response has begun, and that ``size`` more bytes of its body are sent."""
         self.has_response = True
         self._sent += size
 
     def end(self, *, keep: bool) -> None:
-        """Note that the response is complete: pass the next request on, or close after it has been sent."""
+        """Note that the response is complete. ``keep``: pass the next request on; if False, close when all bytes are sent."""
         self._is_active = self._is_held = self._is_draining = False
         if self._transport.is_closing():
             return
@@ -342,12 +342,12 @@ class BoundedConnection(asyncio.Protocol):
         """See `OpenConnection`."""
         below = self._transport.get_extra_info("socket")
         if below is not None and not self._transport.is_closing():
-            # Otherwise the kernel keeps megabytes for a client that does not read, long after the connection is closed.
+            # Without this, the kernel keeps megabytes for a client that does not read, long after the connection is closed.
             below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)  # codespell:ignore linger
         self._transport.abort()
 
     def _refuse(self, reason: Reason, status: int, sentence: str) -> None:
-        """Send a response if the client expects one, and end the connection a second later, so that the client can read it."""
+        """Send a response if the client expects one. End the connection a second later, so that the client can read it."""
         self.note(reason)
         if self._transport.is_closing():
             return

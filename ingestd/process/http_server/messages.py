@@ -1,4 +1,4 @@
-"""Functions for ASGI messages that several listeners share: read a body, send a response whole or in parts."""
+"""Functions for ASGI messages that several listeners use: read a body, and send a response."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def read_body(scope: Scope, receive: Receive, *, most: int) -> bytes:
 
 
 async def send_head(send: Send, status: int, headers: Iterable[tuple[str, str]]) -> None:
-    """Send status and headers of a response."""
+    """Send the status and the headers of a response."""
     encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
 
@@ -59,8 +59,8 @@ async def _send_all(parts: AsyncGenerator[bytes, None], send: Send) -> None:
     async with aclosing(parts):
         async for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
-            # Sending to a client that disconnected does not yield to the event loop, so the disconnection would never be
-            # noticed.
+            # If the client has disconnected, sending does not yield to the event loop. Without this call, no other task would
+            # run, and the disconnection would never be noticed.
             await asyncio.sleep(0)
     await send({"type": "http.response.body", "body": b""})
 

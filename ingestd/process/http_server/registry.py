@@ -1,7 +1,7 @@
 """The connections of one listener: the maximum number, and which connection is closed to admit a new connection.
 
 A full listener closes a connection that only drains a refused request. If there is none, it closes a connection of the address
-with the most connections: one that waits for a request, or else the one with the client that has been stalled longest.
+with the most connections: a connection that waits for a request, or else the connection that has been stalled longest.
 So clients that send whole requests are admitted while hostile clients hold connections open.
 """
 
@@ -20,7 +20,7 @@ _MOST_REFUSED: Final = 32
 
 
 class OpenConnection(Protocol):
-    """A connection as `Connections` uses it."""
+    """The part of a connection that `Connections` uses."""
 
     @property
     def source(self) -> str:
@@ -36,7 +36,7 @@ class OpenConnection(Protocol):
 
     @property
     def stalled_since(self) -> float | None:
-        """Return the event loop's time since which the client sends or reads too little; None if nothing is expected of it."""
+        """Return the event loop's time since which the client sends or reads too little; None if it need not send or read."""
 
     def close_overdue(self, now: float) -> None:
         """Close the connection if its client has missed a deadline; ``now`` is the event loop's time in seconds."""
@@ -50,7 +50,7 @@ class Connections:
 
     ``is_proxy`` selects addresses without a limit per address. ``on_closed`` is called with the reason and the address of each
     connection that the server closes or refuses, ``on_count`` with 1 or -1. A socket with the number
-    ``first_reserved_descriptor`` or higher is refused. The kernel assigns the lowest free number, so lower ones are in use.
+    ``first_reserved_descriptor`` or higher is refused. The kernel assigns the lowest free number, so lower numbers are in use.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Connections:
             connection.abort()
 
     def admit(self, connection: OpenConnection, *, descriptor: int) -> Reason | None:
-        """Count a new connection; return why it is refused, or None if it is admitted. ``descriptor``: its socket's number."""
+        """Count a new connection and return None, or return why it is refused. ``descriptor``: the number of its socket."""
         source = connection.source
         own = self._by_source.get(source, {})
         most = self.limits.connections_per_address
@@ -104,14 +104,14 @@ class Connections:
         return None
 
     def keep_refused(self, connection: OpenConnection) -> bool:
-        """Return whether a refused connection may stay open until its client has read the reason; only a few may."""
+        """Return whether a refused connection may stay open until its client has read the reason. Few connections may."""
         if len(self._refused) >= _MOST_REFUSED:
             return False
         self._refused.add(connection)
         return True
 
     def note_ending(self, connection: OpenConnection) -> None:
-        """Note a connection that `is_ending`, so that it is closed before other connections."""
+        """Note that a connection `is_ending`, so that a full listener closes it before other connections."""
         if connection in self._by_source.get(connection.source, ()):
             self._ending[connection] = None
 

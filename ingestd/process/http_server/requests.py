@@ -1,8 +1,8 @@
 """An ASGI application around another application: refuses malformed heads, and reports each step of a request to its connection.
 
 A response may come before the request's body has arrived. If the connection were closed while unread bytes still arrive, the
-kernel would reset it, and the client might lose the response: a 413 would look like a broken connection. So the response is sent,
-but its end is delayed until the rest of the body has arrived and been dropped, within limits.
+kernel would reset the connection, and the client might lose the response: a 413 would look like a broken connection. So the
+end of the response is delayed until the rest of the body has arrived and was dropped, within limits.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Request:
         self._receive = receive
         self._send = send
         self._is_complete = False  # the application has the whole body
-        # A client that waits for permission has sent no body yet.
+        # A client that waits for "100 Continue" has sent no body yet.
         self._arrives = (b"expect", b"100-continue") not in scope["headers"]
         self._closes = connection.closes
         self.is_held = False

@@ -23,7 +23,7 @@ DRAIN_SECONDS = 30
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn without signal handlers: uvicorn would raise a signal again after a clean stop, which looks like a crash."""
+    """uvicorn without signal handlers. After a clean stop, uvicorn would raise the signal again, which looks like a crash."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class HttpServer(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Accept no more connections and finish the requests in progress; on the second call end at once."""
+        """Accept no more connections and finish the requests in progress. A second call ends the server at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -95,9 +95,9 @@ def _protocol(connections: Connections, tls: Callable[[], ssl.SSLContext] | None
 
 @asynccontextmanager
 async def listening(server: HttpServer, listener: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
-    """Serve on the socket during the block; if the block raises, the requests in progress are cancelled.
+    """Serve on the socket while the context is open. If an exception ends the context, cancel the requests in progress.
 
-    Yields the task of the server, which ends after `HttpServer.stop`.
+    Yield the task of the server, which ends after `HttpServer.stop`.
 
     Raises:
         RuntimeError: the server ended before it listened.

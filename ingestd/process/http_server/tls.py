@@ -1,7 +1,7 @@
 """TLS between a TCP transport and a `BoundedConnection`.
 
 asyncio's own TLS calls a protocol only after the handshake, and does not report how many bytes its transport has not sent. With
-it, the limits for connections, for the head and for the reading of a response would have no effect.
+asyncio's TLS, the limits for connections, for the head and for the reading of a response would have no effect.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _RECORDS_BYTES: Final = 262_144
 class TlsTransport(asyncio.Transport, asyncio.Protocol):
     """The transport of ``connection``, and the protocol of the transport below it.
 
-    The connection is made before the handshake, so that it is counted, and the deadline of its first head includes the
-    handshake. Data that is written before (the response to a refused connection) is sent after the handshake. `close` does not
-    wait for the client's confirmation (RFC 8446, 6.1).
+    `connection_made` is called before the handshake, so that the connection is counted, and the deadline of its first head
+    includes the handshake. Data that is written before the handshake (the response to a refused connection) is sent after it.
+    `close` does not wait for the client's confirmation (RFC 8446, 6.1).
     """
 
     def __init__(self, connection: BoundedConnection, context: ssl.SSLContext) -> None:
@@ -36,7 +36,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Make the connection."""
+        """Pass this transport to the connection."""
         self._below = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass
         self._connection.connection_made(self)
 
@@ -64,7 +64,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
                 self._connection.data_received(content)
                 if self._below.is_closing():
                     return
-            self.close()  # the client has ended its side
+            self.close()  # the client sends nothing more
         except ssl.SSLWantReadError:
             self._flush()
         except ssl.SSLError:

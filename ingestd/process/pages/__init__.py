@@ -1,1 +1,1 @@
-"""Parts that the pages of both programs share: style sheet, names of asset files, forms of texts and numbers."""
+"""Parts that the web pages of both programs share: style sheet, asset files, and the formatting of texts and numbers."""

@@ -1,4 +1,4 @@
-"""File formats: each reads an open file as chunks of records, with exact text and bounded memory.
+"""File formats: each format reads an open file as chunks of records, with exact text and limited memory.
 
 A package outside the project adds a format with a subclass of `Format` and an entry point of the group ``ingestd.formats``::
 
@@ -18,7 +18,7 @@ is not safe for damaged files, the format derives from `IsolatedFormat`, and is 
 If another part of the file, such as a footer, states the number of records, the format returns it as `RecordChunk.total`. If a
 different number of records is read, the file is rejected. `ingestd.sdk.testing.FormatConformance` tests a format.
 
-A connector with an option of the type `FormatSetting` decodes bytes of any format by `decode`.
+A connector can have an option of the type `FormatSetting`, and decode bytes in the selected format by `decode`.
 """
 
 from ingestd.sdk.formats.decoder import broken_instead_of_failed, decode

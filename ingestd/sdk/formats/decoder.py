@@ -16,7 +16,7 @@ _REASON_CHARACTERS = 300
 def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[RecordChunk]:  # noqa: A002 - as the setting
     """Yield the records of ``stream``, in a configured format, as one or more chunks. The format bounds the memory.
 
-    Every column counts as used: a record with an unreadable value is rejected, and an unreadable column raises `SourceBroken`.
+    A record with an unreadable value in any column is rejected. A column that can't be read as a whole raises `SourceBroken`.
 
     ``name`` names the bytes in errors, such as the topic of a message. `RecordChunk.to_batch` converts a chunk to a batch.
 
@@ -44,7 +44,7 @@ def broken_instead_of_failed(
     ``name`` names the bytes in errors. The format may be foreign code.
 
     Raises:
-        SourceBroken, SourceUnavailable: the format raised it. SourceBroken also replaces an exception outside of its contract.
+        SourceBroken, SourceUnavailable: the format raised this error. SourceBroken also replaces every unexpected exception.
         OSError: the bytes can't be read.
     """
     try:

@@ -1,4 +1,4 @@
-"""The base classes of formats: settings, and the reading of an open file, in this process or in a child process."""
+"""The base classes of formats, with their settings. They read an open file in this process or in a child process."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _CHUNK_BYTES = 2**20
 class Format(BaseModel, ABC):
     """A file format as configured.
 
-    A subclass has a field ``type`` with its name, and one field for each setting. Its module must import a needed library only
-    when a file is read, because the class is loaded with the configuration.
+    A subclass has a field ``type`` with its name, and one field for each setting. The class is loaded with the
+    configuration, so its module must import a needed library only when a file is read.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -37,7 +37,7 @@ class Format(BaseModel, ABC):
     contract: ClassVar[int] = FORMAT_CONTRACT
     """The version of this contract that the format was written for. A format with another version is not loaded."""
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """The suffixes of files of this format, in lower case. By default, a folder with this format reads files with them."""
+    """The suffixes of files of this format, in lower case. By default, a folder reads the files with a suffix of its format."""
 
     def check_usable(self) -> None:
         """Check that files of this format can be read here and now; `read` performs the same check.
@@ -47,7 +47,7 @@ class Format(BaseModel, ABC):
         """
 
     def configured_settings(self) -> dict[str, Any]:
-        """Return the type, and the settings that the configuration names, as in JSON.
+        """Return the type, and the settings that the configuration sets, as JSON values.
 
         Raises:
             SourceUnavailable: the format can't be loaded, so its settings are unknown.
@@ -68,11 +68,11 @@ class Format(BaseModel, ABC):
         """
 
     def read_sections(self, file: BinaryIO, name: str, known: Mapping[bytes, int]) -> Iterator[RecordChunk]:  # noqa: ARG002
-        """Yield what `read` yields. A format with sections omits ``known`` sections (`ingestd.sdk.ReadsSections`)."""
+        """Yield what `read` yields. A format with sections omits ``known`` sections; see `ingestd.sdk.ReadsSections`."""
         return self.read(file, name)
 
     def with_parsers(self, parsers: Parsers) -> Format:  # noqa: ARG002 - most formats are parsed in this process
-        """Return the same format. If it is parsed in a child process, it then uses the processes of ``parsers``."""
+        """Return the same format. A format that is parsed in a child process then uses the processes of ``parsers``."""
         return self
 
 

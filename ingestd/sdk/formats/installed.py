@@ -41,7 +41,7 @@ FORMATS = PluginGroup(
 
 
 class UnusableFormat(Format):
-    """An installed format that can't be loaded. Only the pipelines that use it stop, and none of their files is rejected."""
+    """An installed format that can't be loaded. Its pipelines stop, but no other pipelines, and no file is rejected."""
 
     type: str
     reason: str
@@ -55,12 +55,12 @@ class UnusableFormat(Format):
         raise SourceUnavailable(self.reason)
 
     def configured_settings(self) -> dict[str, Any]:
-        """Return nothing: see `check_usable`. So files are not read again when the format can be loaded again."""
+        """Raise the error of `check_usable`. So files are not read again when the format can be loaded again."""
         self.check_usable()
         return {}
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:  # noqa: ARG002 - nothing is read
-        """Read nothing: see `check_usable`."""
+        """Raise the error of `check_usable`."""
         self.check_usable()
         yield from ()
 

@@ -13,10 +13,10 @@ from ingestd.core.unreadable import reject_unreadable
 from ingestd.sdk import Batch, Cursor, Reject, Section, SourceBroken, UnreadableColumn
 
 BLOCK_BYTES = 4 * 2**20
-"""The number of bytes that are read at a time: large enough for work by columns, small enough for bounded memory."""
+"""The number of bytes that are read at a time: large enough for columnar processing, small enough to limit memory."""
 
 RECORD_BYTES = 16 * 2**20
-"""The maximum size of a record. A larger record is rejected, so that one missing quote does not load a file into memory."""
+"""The maximum size of a record; a larger record is rejected. Otherwise one missing quote could load a file into memory."""
 
 
 class RecordLocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,10 +33,10 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive records of a file.
 
     ``records``: columns of ``pl.String``. ``positions``: one for each record; ``pl.Int64`` row numbers as the format counts
-    them, or ``pl.String`` if they contain more than a row number. ``rejects``: the records that could not be read. ``end``: the
-    location at which reading can be resumed. ``header``: the columns come from the file's header, not only from these records.
+    rows, or ``pl.String`` if positions contain more than a row number. ``rejects``: the records that could not be read.
+    ``end``: the location at which reading can be resumed. ``header``: the columns come from the header of the file.
     ``facts``: facts about the file, such as ``file.encoding``. ``total``: the number of records in the whole file, including
-    rejected records, if the file states it, for example in a footer. It is the same in all chunks. If a different number is
+    rejected records, if the file states it, for example in a footer. All chunks have the same total. If a different number is
     read, the file is rejected. ``partial`` and ``resolves`` (of resubmitted rows), ``sections``, ``unreadable``: see `Batch`.
     """
 
@@ -69,7 +69,7 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def without_unreadable(self) -> RecordChunk:
-        """Return the chunk with each record that has an unreadable value moved to its rejects; all columns count as used.
+        """Return the chunk; each record with an unreadable value, in any column, is moved to its ``rejects``.
 
         Raises:
             SourceBroken: a column can't be read as a whole.
@@ -108,7 +108,7 @@ _STRAY = re.compile("\udced([\udcb0-\udcb3])([\udc80-\udcbf])")
 
 
 def escape_stray_bytes(text: str) -> str:
-    r"""Return the text with each stray byte (a lone surrogate) as ``\xff``, to be stored and sent."""
+    r"""Return the text with each stray byte (a lone surrogate) as an escape such as ``\xe4``. The result is valid UTF-8."""
     if text.isascii():
         return text
     return _STRAY.sub(_one_byte, text).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

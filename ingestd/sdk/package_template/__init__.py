@@ -1,6 +1,6 @@
 """Writes the package of `ingestd connector new`: a working connector, its tests and its CI.
 
-The files next to this module are templates of `string.Template`; files of ``common`` are in every package.
+The files next to this module are templates for `string.Template`. Every package has the files in ``common``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The texts of the README about one kind of connector: its source, the name of the example's file, and a guarantee."""
+    """Texts for the README of a kind of connector: what the connector does, the name of its example file, and a guarantee."""
 
     what: str
     example: str

@@ -27,14 +27,14 @@ _WAIT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildReading:
-    """A complete reading: the number of records, and the largest memory of the process (resident set) in bytes."""
+    """The result of a complete reading: the number of records, and the peak memory of the process (resident set) in bytes."""
 
     records: int
     peak_bytes: int
 
 
 def read_in_child(source: Mapping[str, Any], base: Path) -> ChildReading:
-    """Read a source with these settings to its end in a new process, which commits and drops each batch."""
+    """Read a source with these settings to its end in a new process, which commits each batch and does not store it."""
     done = _run(source, base, kept=base / "kept", kill=False)
     check(done.returncode == 0, f"The source can't be read: {done.stderr}")
     found = json.loads(done.stdout)
@@ -67,7 +67,7 @@ def _open(source: Mapping[str, Any], base: Path, kept: Path) -> Connector:
 
 
 def main() -> None:
-    """Do the work that the input describes."""
+    """Read the source that the input describes, and print the result; or kill this process at the first batch."""
     work = json.load(sys.stdin)
     connector = _open(work["source"], Path(work["base"]), Path(work["kept"]))
     records = 0

@@ -32,7 +32,7 @@ from ingestd.sdk.testing.source_reader import (
 
 
 class Rig(ABC):
-    """A real source with at least three records at first, preferably in several batches.
+    """A real source, which has at least three records at first, preferably in several batches.
 
     ``unchanged_yields_nothing``: a reading from the last cursor of an unchanged source yields nothing. False for a snapshot
     of a source that cannot report changes, such as a table. It must stay True for an incremental source.
@@ -40,7 +40,7 @@ class Rig(ABC):
 
     unchanged_yields_nothing: ClassVar[bool] = True
     secrets: ClassVar[tuple[str, ...]] = ()
-    """Texts of the options that no sentence may contain."""
+    """Secret texts of the options, which no sentence of the connector may contain."""
 
     @abstractmethod
     def connector(self) -> Connector:
@@ -59,11 +59,11 @@ class Rig(ABC):
         """Remove a record."""
 
     def add_unreadable(self) -> bool:
-        """Add an unreadable record at the end. Return False if no record can be unreadable; then nothing is tested."""
+        """Add an unreadable record at the end of the source. Return False if no record can be unreadable."""
         return False
 
     def broken(self) -> Connector | None:
-        """Return a connector of a source that cannot be read; None if nothing can be broken."""
+        """Return a connector of a source that can't be read; None if the source can't be broken."""
         return None
 
 
@@ -181,7 +181,7 @@ class ConnectorConformance:
         check(positions[0] not in dict(records), f"The rejected record has the position of another, {positions[0]}.")
 
     def test_acknowledging_twice_is_harmless_also_after_a_restart(self, rig: Rig) -> None:
-        """After a crash the daemon acknowledges again."""
+        """After a crash, the daemon acknowledges a partition again."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             cursor = json.loads(json.dumps(read(connector, partition)[-1].cursor))
@@ -250,7 +250,7 @@ class ConnectorConformance:
                 check_accepts(connector, known, cursor)
 
     def test_no_sentence_contains_a_secret(self, rig: Rig) -> None:
-        """Sentences are in logs and on pages."""
+        """Logs and pages show the sentences of a connector."""
         for connector in (rig.connector(), rig.broken()):
             if connector is not None:
                 check_no_secret(sentences_of(connector), rig.secrets)

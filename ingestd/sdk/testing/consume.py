@@ -26,7 +26,7 @@ _WAIT_SECONDS = 30.0
 
 
 class ConsumeRig(ABC):
-    """A real source without messages at first. ``secrets``: texts that no sentence may contain."""
+    """A real source, which has no messages at first. ``secrets``: texts that no sentence of the connector may contain."""
 
     secrets: ClassVar[tuple[str, ...]] = ()
 
@@ -44,7 +44,7 @@ class ConsumeRig(ABC):
 
 
 class _Session:
-    """A connector as the runtime uses it: watched, and read when it wakes."""
+    """Uses a connector as the runtime does: watches it, and reads it when it calls ``wake``."""
 
     def __init__(self, connector: Connector, stack: ExitStack) -> None:
         self.connector = connector
@@ -82,7 +82,7 @@ class ConsumeConformance:
     """Subclass this class in a test module and define a fixture ``rig``; pytest runs the tests."""
 
     def test_its_partitions_are_incremental_and_never_read_again(self, rig: ConsumeRig) -> None:
-        """Otherwise a retry would begin at the start, which such a source no longer has."""
+        """Otherwise a retry would read from the start, but the source no longer has its first messages."""
         with ExitStack() as stack:
             session = _Session(rig.connector(), stack)
             for partition in partitions_of(session.connector):
@@ -152,7 +152,7 @@ class ConsumeConformance:
                     check_accepts(session.connector, partition, cursor)
 
     def test_no_sentence_contains_a_secret(self, rig: ConsumeRig) -> None:
-        """Sentences are in logs and on pages."""
+        """Logs and pages show the sentences of a connector."""
         with ExitStack() as stack:
             session = _Session(rig.connector(), stack)
             check_no_secret(sentences_of(session.connector), rig.secrets)

@@ -20,7 +20,7 @@ FAULTS: tuple[Fault, ...] = ("cut", "stall", "half-close")
 
 
 class FaultRig(ABC):
-    """A real server with at least three records. ``notices_seconds``: the longest wait of its connector for a silent server."""
+    """A real server with at least three records. ``notices_seconds``: the maximum wait of its connector for a silent server."""
 
     notices_seconds: ClassVar[float] = 2.0
 
@@ -101,7 +101,7 @@ def _read(connector: Connector) -> list[Batch]:
 
 
 def _read_disturbed(connector: Connector, wanted: list[tuple[str, dict[str, str]]], fault: str) -> None:
-    """Read during a fault. Fail unless all records arrive, perhaps over a second connection, or an error has a sentence."""
+    """Read during a fault. Fail unless all records arrive, perhaps over a second connection, or the error is a sentence."""
     try:
         found = records_of(_read(connector))
     except SourceError as error:

@@ -17,7 +17,7 @@ _CUTS = 20
 
 
 class FormatSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a format. ``records``: its number of records, including rejected records; count them without the format."""
+    """A sample file. ``records``: its number of records, including rejected records; count them without the tested format."""
 
     format: Format
     name: str
@@ -68,7 +68,7 @@ class FormatConformance:
     def test_a_cut_file_is_rejected_or_has_no_other_number_of_records_than_it_states(
         self, sample: FormatSample
     ) -> None:
-        """A file is often read while a program writes it, or after its transfer broke."""
+        """A file is often read while a program still writes it, or after its transfer was interrupted."""
         for cut in range(_CUTS):
             size = len(sample.content) * cut // _CUTS
             try:

@@ -1,4 +1,4 @@
-"""The grade of a connector, by the suites that the tests of its package run, and by properties of the connector itself.
+"""The grade of a connector: it depends on the suites that the tests of its package run, and on the connector's class.
 
 The tests run in a separate process, with this module as a plug-in of pytest. The plug-in writes a report to the file that the
 environment variable `REPORT` names.
@@ -46,7 +46,7 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
 class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
     """The results of the tests of a package.
 
-    ``passed``, ``failed``: the numbers of tests by suite; ``own``: tests of no suite. ``output``: the output of pytest.
+    ``passed``, ``failed``: the number of tests by suite; ``own``: tests outside of a suite. ``output``: the output of pytest.
     """
 
     passed: Mapping[str, int]
@@ -190,7 +190,7 @@ def pytest_collection_modifyitems(items: Sequence[Any]) -> None:
 
 
 def pytest_runtest_logreport(report: Any) -> None:
-    """Count passed and failed tests, but no skipped tests."""
+    """Count a passed or failed test. Skipped tests are not counted."""
     suite = _suites.get(report.nodeid, "own")
     if report.failed:
         _counts["failed"][suite] = _counts["failed"].get(suite, 0) + 1

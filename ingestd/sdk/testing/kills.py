@@ -27,7 +27,7 @@ _STATE = "kit.db"
 
 
 class KillRig(ABC):
-    """A source that changes while the daemon is killed. ``kills``: the number of kills; ``seed``: determines their times."""
+    """A source that changes between kills of the daemon. ``kills``: the number of kills; ``seed``: determines their times."""
 
     kills: ClassVar[int] = 6
     seed: ClassVar[int] = 1
@@ -46,7 +46,7 @@ class KillRig(ABC):
 
     @abstractmethod
     def wanted(self) -> Mapping[str, str]:
-        """Return the value of each key that the sink must have in the end."""
+        """Return the entries that the sink must have after the last step: the value of each key."""
 
 
 class KillConformance:

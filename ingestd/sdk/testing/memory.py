@@ -1,6 +1,6 @@
 """The memory suite: a reading of ten times as many records must not need more memory.
 
-Each reading runs in a separate process, and the process's largest resident set counts. So the memory of libraries is included.
+Each reading runs in a separate process, and the peak resident set of this process is measured, with the memory of libraries.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ingestd.sdk.testing.source_reader import check
 
 _TIMES = 10
 _PART = 4
-"""A reading may need a quarter of the size of the added records, because caches of allocators differ by a few MiB."""
+"""Divisor: a reading may need a quarter of the added records' size more, because caches of allocators differ by a few MiB."""
 _LEAST_BYTES = 32 * 2**20
-"""The least size of the added records, compared with which these differences are small."""
+"""The least size of the added records. Compared with this size, the differences of the caches are small."""
 
 
 class MemoryRig(ABC):
@@ -36,7 +36,7 @@ class MemoryRig(ABC):
 
     @abstractmethod
     def fill(self, records: int) -> None:
-        """Have the source contain exactly this number of records."""
+        """Make the source contain exactly this number of records."""
 
 
 class MemoryConformance:

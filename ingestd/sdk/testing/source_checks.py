@@ -1,4 +1,4 @@
-"""Checks of several suites: the end of a source, cursors of other sources, and secrets in sentences."""
+"""Checks that several suites use: the end of a source, cursors of other sources, and secrets in sentences."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ingestd.sdk.connector import Connector, Verifies
 from ingestd.sdk.testing.source_reader import check
 
 STOP_SECONDS = 2.0
-"""The time that a source may take to end."""
+"""The maximum time in which a reading must end."""
 STOP_ATTEMPTS = 3
-"""At least one of these attempts must be in time; other attempts may be late, because the machine may be busy."""
+"""The number of attempts to end a reading. One of them must be in time; the machine may delay all other attempts."""
 _WAIT_SECONDS = 30.0
 
 FOREIGN_CURSORS: tuple[Cursor, ...] = ({}, {"no such member": [1, {"a": None}]})
@@ -24,7 +24,7 @@ FOREIGN_CURSORS: tuple[Cursor, ...] = ({}, {"no such member": [1, {"a": None}]})
 
 
 def future_cursors(own: Cursor) -> Iterator[Cursor]:
-    """Yield cursors that a later version of the connector may store: with a further member, or a member of another type."""
+    """Yield cursors as a later version of the connector may store them: with a new member, or with a member of another type."""
     yield {**own, "of a later version": {"a": 1}}
     for name, value in own.items():
         other: object = ["of a later version"] if isinstance(value, Mapping) else {"of a later version": [1]}
@@ -32,7 +32,7 @@ def future_cursors(own: Cursor) -> Iterator[Cursor]:
 
 
 def check_ends_in_time(end: Callable[[], float]) -> None:
-    """Fail if ``end``, which returns the seconds until a reading ended, returns too much in each of `STOP_ATTEMPTS` calls."""
+    """Fail if ``end``, which ends a reading and measures the time, exceeds `STOP_SECONDS` in each of `STOP_ATTEMPTS` calls."""
     fastest = math.inf
     for _ in range(STOP_ATTEMPTS):
         fastest = min(fastest, end())
@@ -44,7 +44,7 @@ def check_ends_in_time(end: Callable[[], float]) -> None:
 
 
 def end_while_it_reads(connector: Connector) -> float:
-    """End a reading by the runtime's signals, and close the connector. Return the seconds from the signals to the end."""
+    """End a reading as the runtime does at shutdown, and close the connector. Return the seconds until the reading ended."""
     begun, ended = threading.Event(), threading.Event()
 
     def read() -> None:
@@ -71,7 +71,7 @@ def end_while_it_reads(connector: Connector) -> float:
 
 
 def stop_and_wait(connector: Connector, ended: threading.Event) -> float:
-    """Send the runtime's signals to end a reading, wait until it has ``ended``, and return the seconds."""
+    """Request the end of a reading as the runtime does, and wait until it has ``ended``. Return the seconds of the wait."""
     signalled = time.monotonic()
     connector.context.stopping.set()
     connector.interrupt()
@@ -91,7 +91,7 @@ def check_accepts(connector: Connector, partition: Partition, cursor: Mapping[st
 
 
 def sentences_of(connector: Connector) -> list[str]:
-    """Return the sentences of a source: about itself, about its rejects, and of a failed listing or reading."""
+    """Return the sentences of a connector: its checks, notices, health and rejects, and the error of a failed reading."""
     found: list[str] = []
     try:
         for partition in connector.partitions():

@@ -1,4 +1,4 @@
-"""Functions of the suites that read a source, check a condition, and make an acknowledgement."""
+"""Functions for the suites: read a source, check a condition, and make an acknowledgement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ingestd.sdk.batches import attach_rejects
 from ingestd.sdk.connector import Connector
 
 Records: TypeAlias = list[tuple[str, dict[str, str]]]
-"""The position and the present fields of each record, in order."""
+"""The position of each record, and its fields that are not null, in order."""
 
 
 def check(condition: object, sentence: str) -> None:
@@ -67,7 +67,7 @@ def rejects_of(batches: Sequence[Batch]) -> list[Reject]:
 def acknowledgement(
     *, rejects: Iterable[Rejected] = (), ended: float = 1e9, records: int = 0, facts: Mapping[str, str] | None = None
 ) -> Acknowledgement:
-    """Return the results of a reading of ``records`` records: each created an entry, except ``rejects``."""
+    """Return the results of a reading with this number of ``records``. Each record except the ``rejects`` created an entry."""
     rejected = tuple(rejects)
     return Acknowledgement(
         run=1, started=ended - 1, ended=ended, pipeline="test", sink="Masses in bench", digest="d", records=records,

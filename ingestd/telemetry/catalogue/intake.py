@@ -11,7 +11,7 @@ class PartitionRead(Event, frozen=True, kw_only=True):
     """A partition was read completely and its entries are in the mirror.
 
     ``map_seconds``: the part of ``seconds`` for comparing and mapping records. ``store_seconds``: the part for writes to the
-    mirror. The source is read in the remaining time. ``valueless``: records without an entry that were not rejected.
+    mirror. In the rest of ``seconds``, the source is read. ``valueless``: records without an entry that were not rejected.
     ``notice``: a sentence on guesses and omissions of the reading, such as keys with several values.
     """
 
@@ -69,7 +69,7 @@ class RunHeld(WarningEvent, frozen=True, kw_only=True):
 
 
 class RunReleased(Event, frozen=True, kw_only=True):
-    """A run is no longer held. ``by``: the account that approved or discarded it, empty if a later reading passed."""
+    """A run is no longer held. ``by``: the account that approved or discarded the run; empty if a later reading passed."""
 
     pipeline: str
     partition: str
@@ -79,7 +79,7 @@ class RunReleased(Event, frozen=True, kw_only=True):
 
 
 class RunsRolledBack(WarningEvent, frozen=True, kw_only=True):
-    """Entries were set back to their values before some runs. ``left``: keys that changed afterwards. ``by``: the account."""
+    """Entries were set back to their values before some runs. ``left``: entries that changed later, and were not set back."""
 
     chosen: str
     runs: int
@@ -122,7 +122,7 @@ class PartitionAcknowledged(Event, frozen=True, kw_only=True):
 
 
 class AcknowledgementFailed(ErrorEvent, frozen=True, kw_only=True):
-    """The connector could not acknowledge a partition or a commit (such as a file that can't be moved); it is retried."""
+    """The connector could not acknowledge a partition or a commit (such as a file that can't be moved); the call is retried."""
 
     pipeline: str
     partition: str
@@ -130,7 +130,7 @@ class AcknowledgementFailed(ErrorEvent, frozen=True, kw_only=True):
 
 
 class ContentKnown(Event, frozen=True, kw_only=True):
-    """A partition has content that it, or another partition of its pipeline, had before; the sentence names this partition."""
+    """A partition has content that a partition of the pipeline had before; the sentence names the earlier partition."""
 
     pipeline: str
     partition: str
@@ -168,7 +168,7 @@ class SourceStopped(ErrorEvent, frozen=True, kw_only=True):
 class IntakePaused(ErrorEvent, frozen=True, kw_only=True):
     """The state file cannot be written. All pipelines wait and one retries; delivery continues.
 
-    ``pipeline``: the pipeline that detected it.
+    ``pipeline``: the pipeline that detected the failure.
     """
 
     pipeline: str
@@ -189,7 +189,7 @@ class SourceFailed(ErrorEvent, frozen=True, kw_only=True):
 
 
 class CursorMoved(WarningEvent, frozen=True, kw_only=True):
-    """An operator moved the cursor of a partition; ``by`` is the requesting account, ``action``: the command that moved it."""
+    """An operator moved the cursor of a partition. ``by``: the requesting account. ``action``: the command."""
 
     pipeline: str
     partition: str

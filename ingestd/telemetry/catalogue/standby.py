@@ -19,7 +19,7 @@ class LeaseInDatabase(WarningEvent, frozen=True, kw_only=True):
 
 
 class LeaseTaken(Event, frozen=True, kw_only=True):
-    """This daemon took the lease and is active. ``restored``: the used shipment; empty if it uses its own state file."""
+    """This daemon took the lease and is active. ``restored``: the restored shipment; empty if none was restored."""
 
     epoch: int
     holder: str

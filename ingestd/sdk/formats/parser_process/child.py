@@ -1,7 +1,7 @@
 """The child process: ``python -m ingestd.sdk.formats.parser_process.child CHANNEL LIFE LIMITS``.
 
-Parses one file at a time. The file is not trusted and native code reads it. So this process has limits on memory and time
-and no secret in its environment, and it ends with its parent.
+It parses one file at a time. The file is not trusted, and native code reads it. So this process has limits on memory and time,
+no secret in its environment, and ends when its parent ends.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def main(channel_number: int, lifeline: int, limits: ParserLimits) -> None:
 def _end_with_parent(lifeline: int) -> None:
     """Have the kernel end this process when the parent's end of the pipe closes.
 
-    PR_SET_PDEATHSIG is not used, because it applies when the thread that started the child ends, which may be long before the
-    parent ends. By default SIGIO ends a process, also while native code runs.
+    PR_SET_PDEATHSIG is not used: it ends the child when the thread that started the child ends, which may be long before the
+    parent ends. The kernel sends SIGIO, which by default ends a process, also while native code runs.
     """
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
@@ -77,7 +77,7 @@ def _end_with_parent(lifeline: int) -> None:
 
 
 def _parse(channel: socket.socket, order: ParseOrder, file: BinaryIO) -> FinalMessage:
-    """Send every chunk, and return the message that ends the file."""
+    """Parse a file and send every chunk. Return the final message about the file."""
     try:
         sys.path += [path for path in order.paths if path not in sys.path]  # the format may be of another package
         kind: Any = getattr(importlib.import_module(order.module), order.format)

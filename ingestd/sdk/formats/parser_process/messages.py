@@ -1,4 +1,4 @@
-"""The limits of a parser process, and the messages to and from it: a JSON head, and a chunk's columns as Arrow streams."""
+"""The limits of a parser process, and its messages: each has a JSON head; a chunk also has its columns as Arrow streams."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DESCRIPTOR_BYTE = b"f"
 
 
 class ParserLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for one file, and for the processes.
+    """Limits for each file, and for the processes.
 
-    ``memory_bytes``: enough for a workbook of 2 GiB of XML. ``silent_seconds``: the longest time between two messages of
-    the process. ``idle_seconds``: the time for which a process without work is kept. ``processes``: the maximum number of
-    processes for all connectors together.
+    ``memory_bytes``: the default is enough for a workbook with 2 GiB of XML. ``silent_seconds``: the longest time between
+    two messages of the process. ``idle_seconds``: the time for which a process without work is kept. ``processes``: the
+    maximum number of processes for all connectors together.
     """
 
     memory_bytes: int = 3 * 2**30
@@ -33,10 +33,10 @@ class ParserLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
-    """From parent to child: parse the file of the descriptor that is sent with the order.
+    """From parent to child: parse a file. Its descriptor is sent with the order.
 
-    ``module`` and ``format`` name the class, ``paths`` are the folders of packages of the parent, ``settings`` are the class's
-    fields. ``file``: the file's name for errors.
+    ``module`` and ``format`` name the class of the format. ``paths``: the parent's import path. ``settings``: the values of the
+    class's fields. ``file``: the file's name for errors.
     """
 
     module: str
@@ -47,11 +47,11 @@ class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True, tag="accepted"):
-    """The child has begun to parse. If it dies after this, the file is the cause."""
+    """The child begins to parse. If the child dies after this message, the file is the cause."""
 
 
 class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
-    """A chunk. The stream of its records, with ``records_bytes``, and the stream of its positions follow (both Arrow)."""
+    """A chunk. Two Arrow streams follow: the records, with ``records_bytes`` bytes, then the positions."""
 
     records_bytes: int
     rejects: tuple[Reject, ...]

@@ -56,7 +56,7 @@ class ParserPool:
         return process
 
     def release(self, process: ParserProcess) -> None:
-        """Keep a process that can parse another file; end any other."""
+        """Keep the process if it can parse another file; else end it."""
         if not process.is_reusable:
             process.end()
         with self._changed:
@@ -67,7 +67,7 @@ class ParserPool:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Have every `acquire` that waits check its condition again."""
+        """Wake every waiting call of `acquire`, which then checks its condition again."""
         with self._changed:
             self._changed.notify_all()
 
@@ -108,7 +108,7 @@ atexit.register(SHARED.close)
 
 
 class Parsers:
-    """A connector's access to the processes. One thread at a time calls `parse`; any thread may call `interrupt`."""
+    """A connector's access to the pool. Only one thread at a time may call `parse`; any thread may call `interrupt`."""
 
     def __init__(self, pool: ParserPool = SHARED) -> None:
         self._pool = pool

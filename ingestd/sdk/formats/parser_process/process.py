@@ -118,11 +118,11 @@ class ParserProcess:
                 raise SourceBroken(self._describe_no_memory(file) if no_memory else _describe_failure(file, error))
 
     def kill(self) -> None:
-        """Kill the process; a `parse` that waits for it ends, too."""
+        """Kill the process. This also ends a call of `parse` that waits for the process."""
         self._process.kill()
 
     def end(self) -> None:
-        """Kill the process and free what it holds."""
+        """Kill the process, and close its channel, pipe and files."""
         self._process.kill()
         self._process.wait()
         self._channel.close()
