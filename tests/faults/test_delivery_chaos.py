@@ -34,6 +34,7 @@ from tests.support.document_server import (
     Truncate,
 )
 from tests.support.entry_writes import written_keys
+from tests.support.free_port import free_port
 from tests.support.ledger import Ledger
 from tests.support.memory_mirror import Desired
 from tests.support.workspaced_process import WorkspaceService, new_key
@@ -139,11 +140,11 @@ async def test_batches_end_exact_through_faults_rejections_and_a_killed_service(
     data = tmp_path / "data"
     key = new_key(data)
     bad: dict[str, Desired] = {f" bad {n}": ("1", "scalar") for n in range(5)}
-    with WorkspaceService(data) as service:
+    port = str(free_port())
+    with WorkspaceService(data, "--port", port) as service:
         with service.client(key) as caller:
             assert caller.post("/v1/workspace", json={"label": "Bench"}).status_code == 201
         url = service.url
-        port = url.rpartition(":")[2]
     ledger = Ledger(inner=ChaosTransport(inner=httpx.AsyncHTTPTransport(), seed=2, share=0.3, most=60))
     services = [WorkspaceService(data, "--port", port)]
     async with delivering(tmp_path / "ingestd.db", url=url, api_key=key, transport=ledger) as (running, mirror):

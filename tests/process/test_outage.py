@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.daemon_process import Daemon, running_daemon
+from tests.support.free_port import free_port
 from tests.support.many_pipelines import PIPELINES, configure, drop, name
 from tests.support.workspaced_process import WorkspaceService, new_key
 
@@ -22,7 +23,8 @@ def wait_until_archived(daemon: Daemon, round_number: int) -> None:
 def test_every_lane_delivers_again_after_an_outage(tmp_path: Path) -> None:
     data = tmp_path / "service"
     key = new_key(data)
-    with WorkspaceService(data) as service:
+    port = str(free_port())
+    with WorkspaceService(data, "--port", port) as service:
         with service.client(key) as client:
             client.post("/v1/workspace", json={"label": "Bench"}).raise_for_status()
         configure(tmp_path, service.url, key)
@@ -34,7 +36,7 @@ def test_every_lane_delivers_again_after_an_outage(tmp_path: Path) -> None:
             drop_for_all(tmp_path, 2)
             # The lanes have noticed the outage and have probed the service several times.
             daemon.wait_for("service_away", nth=4)
-            with WorkspaceService(data, "--port", service.url.rpartition(":")[2]):
+            with WorkspaceService(data, "--port", port):
                 daemon.wait_for("service_back")
                 wait_until_archived(daemon, 2)
                 drop_for_all(tmp_path, 3)
