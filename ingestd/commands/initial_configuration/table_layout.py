@@ -254,6 +254,8 @@ class _Table:
 
     def _contrasts(self, top: int, at: int) -> bool:
         """Return True if the texts of a column differ in kind from its name: all texts have digits, or texts repeat."""
+        if _is_missing(self._rows[top][1], at):
+            return False
         name = self._rows[top][1][at]
         texts = [cells[at] for _, cells in self._rows[top + 1 :] if not _is_missing(cells, at)]
         if any(one.isdigit() for one in name) or not texts:

@@ -35,6 +35,7 @@ def rows(text: str) -> list[tuple[int, list[str]]]:
         ("part;mass\nA1;1 234,5\nA2;1,5\nA3;2", (1, 1, False)),
         ("part;mass\nA1;5,25\nA2;\u22125,25\nA3;7,1", (1, 1, False)),
         ("part;mass\nA1;5,2\nA2;<0,05\nA3;7,1", (1, 1, False)),
+        ("Rig\npart;mass;length\nA1;1;2\nA2;n.d.;3\nA3;1;4", (2, 1, False)),
         ("part;price\nA1;12,50 €\nA2;1\nA3;2", (1, 1, False)),
         ("part;mass\nA1;n.d.\nA2;5,2\nA3;7,1", (1, 1, False)),
         ("part;state\nA-1;open\nA-2;done", (1, 1, False)),
