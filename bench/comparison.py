@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 Direction: TypeAlias = Literal["slower", "faster", "changed"]
 
 TOLERANCE = 0.1
-"""A relative difference of medians up to this value is not reported. The ratio of a single round has no spread to compare."""
+"""Relative differences of medians up to this value are not reported, because a run of one round has no spread."""
 
 
 class ResultsUnusable(Exception):

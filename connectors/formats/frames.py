@@ -11,7 +11,7 @@ import polars as pl
 def rows_to_frame(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.DataFrame:
     """Return rows of fields as a frame; each row is as long as ``names``."""
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    # Not from a list of columns, for which polars invents a name if a column has an empty name.
+    # In a frame made from a list of columns, polars would give a column with an empty name another name.
     return pl.DataFrame(
         {name: pl.Series(name, column, dtype=pl.String) for name, column in zip(names, columns, strict=True)}
     )

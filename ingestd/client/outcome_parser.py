@@ -79,7 +79,7 @@ class OutcomeParser:
 
     ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a time
     of this clock. ``counts`` receives the responses. ``options``: the options of the client's connections. The default cap of
-    `Retry-After`, a day, is for other programs than the daemon, which decide themselves how long they wait.
+    `Retry-After` is a day. It is for programs that, unlike the daemon, decide how long they wait.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The conversion of the rows of a push, which are frames or mappings, to entries and rejected rows.
+"""The conversion of the rows of a push, from a data frame or mappings, to entries and rejected rows.
 
 A row becomes an entry like a record of a source: by a template of the key, a template of the value, and the rules of the
 setting ``values``. The mapping accepts only text, so a number is first converted to text by a rule that the caller chooses.
@@ -155,7 +155,7 @@ def _repeated_sentence(key: str, rows: Sequence[int]) -> str:
 
 
 def _template(text: str, columns: Iterable[str]) -> str:
-    """Return a template: for a column's name, and for a text without braces, the template of this column; else the text."""
+    """Return ``text`` as a template: ``{text}`` if it is a column's name or has no opening brace, else ``text``."""
     if text in columns or "{" not in text:
         return "{" + text + "}"
     return text

@@ -18,7 +18,7 @@ def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
 def clipped(sentence: str) -> str:
     """Return a sentence, which may quote external text, with at most 2,000 characters and an ellipsis.
 
-    The cut is between two words, because redaction would not find the password in a part of an address.
+    The cut is between two words, because redaction would not find the password in a part of a URL.
     """
     if len(sentence) <= _SENTENCE_CHARACTERS:
         return sentence

@@ -47,7 +47,7 @@ _SECURITY_HEADERS = (
 
 
 class WebServer:
-    """Listens as configured. ``respond`` returns the response to a request; it may be cancelled.
+    """Listens as configured. ``respond`` returns the response to a request, and may be cancelled.
 
     ``max_connections``, ``request_seconds`` and ``stall_seconds`` are the limits of clients.
     """

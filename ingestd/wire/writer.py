@@ -20,7 +20,7 @@ _FORM = re.compile(rf"(?P<name>{NAME});(?P<epoch>[0-9]{{1,18}});(?P<attempt>[0-9
 class Writer(msgspec.Struct, frozen=True, kw_only=True):
     """A writer, which the header of each write names.
 
-    ``epoch`` rises when another process takes over the writer. ``attempt`` rises when a request may take effect later.
+    ``epoch`` rises when another process takes over the writer. ``attempt`` rises at a start, and after an unknown outcome.
     """
 
     name: str

@@ -13,7 +13,7 @@ class UnreadableChange(Exception):
 
 
 class ChangedKeys(NamedTuple):
-    """Keys of rows: ``written`` (inserted or updated), ``removed`` (deleted, or before an update). The sets may overlap."""
+    """Keys: ``written`` of inserted and updated rows; ``removed`` of deleted rows, and old keys of updated rows. May overlap."""
 
     written: frozenset[Key]
     removed: frozenset[Key]

@@ -1,4 +1,4 @@
-"""The steps from one record to one entry, for people. The code that maps batches computes each result."""
+"""The steps from one record to one entry, for people. The results come from the code that maps batches."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class ConsumeConformance:
             check_no_secret(sentences_of(session.connector), rig.secrets)
 
     def test_closing_twice_is_harmless(self, rig: ConsumeRig) -> None:
-        """This holds before and after a reading."""
+        """A connector can be closed more than once."""
         with ExitStack() as stack:
             session = _Session(rig.connector(), stack)
             session.read(0)

@@ -88,7 +88,7 @@ class RunFinisher:
             yield
 
     def repeated_keys(self, partition: int) -> RepeatedKeys:
-        """Return the repeated keys with which a run begins: the keys of the collided run that it repeats, or no keys."""
+        """Return the repeated keys at the start of a run: those of the partition's last run if that run collided, else none."""
         return self._repeated.pop(partition, None) or RepeatedKeys(partition)
 
     def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
@@ -215,7 +215,7 @@ class RunFinisher:
         return from_row(RunSummary, counts, collided=False, withheld=withheld, notice=notice)
 
     def _write(self, run: RunState, end: EndOfRun, *, collides: bool) -> RunSummary:
-        """Write the staged entries, and end the run. ``collides``: the differences are known to be unreliable."""
+        """Write the staged entries, and end the run. ``collides``: the run does not show which record owns a key."""
         seen = end.seen
         if run.staged and not collides:
             self._apply_staged(run)
@@ -236,7 +236,7 @@ class RunFinisher:
         replaces = None
         with self._state.writing() as connection:
             if collided:
-                # The differences do not show which record owns a key: discard them and read the whole partition.
+                # It is not known which record owns a key, so the next run reads the whole partition.
                 connection.execute(SQL["partition_doubted"], (run.partition,))
                 self._repeated[run.partition] = run.repeated_keys
             else:
@@ -289,7 +289,7 @@ class RunFinisher:
         if run.remapped and run.whole and end.deletes != "defer":
             connection.execute(SQL["partition_mapped"], (run.partition,))
         store_snapshot(connection, run.partition, seen, end.sections)
-        # Only a reading of all records shows whether all rejected keys are known, and whether any record gives a value.
+        # The snapshot is not valid if the run is stale, defers its removals, or read all records and mapped none of them.
         decides_nothing = run.stale or end.deletes == "defer" or (run.whole and not run.mapped and seen.count > 0)
         repeats = run.repeats or repeats
         row = {
@@ -360,7 +360,7 @@ class RunFinisher:
 
 
 def _is_any_in(replaced: list[pl.Series], seen: RowHashes | None) -> bool:
-    """Return True if this reading still has a record that was replaced: its entry now comes from another record."""
+    """Return True if the entry of a record of this reading now comes from another record."""
     return seen is not None and bool(replaced) and seen.has_any_of(pl.concat(replaced))
 
 
