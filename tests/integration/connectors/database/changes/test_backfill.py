@@ -213,7 +213,7 @@ def test_a_key_of_several_columns_with_equal_and_missing_values(
 def test_a_backfill_that_is_not_possible_is_refused(postgresql: DatabaseScene) -> None:
     with pytest.raises(SourceBroken, match="each reading is whole"):
         begin_backfill({"changes": 1}, postgresql.database(key="id").dialect)
-    with pytest.raises(SourceBroken, match="no setting key"):
+    with pytest.raises(SourceBroken, match="needs the setting key"):
         begin_backfill({"changes": 1, "reading": "x"}, postgresql.database().dialect)
     with pytest.raises(SourceBroken, match="No backfill runs"):
         cancel_backfill({"changes": 1, "reading": "x"})
