@@ -275,7 +275,7 @@ def test_a_broker_that_speaks_only_3_1_1_is_used_with_that_and_check_says_what_i
         connection, topics = reader.connector.verify()
         assert broker.levels == [5, 4, 4], "the version is not tried again"
         assert connection.sentence.startswith(
-            f"The broker 127.0.0.1:{broker.port} accepts the client with MQTT 3.1.1. It does"
+            f"The broker 127.0.0.1:{broker.port} accepts the client with MQTT 3.1.1. With MQTT 3.1.1 session_expiry has no effect"
         )
         assert "the broker alone decides how long it keeps messages" in connection.sentence
         assert topics.outcome == "passed"
