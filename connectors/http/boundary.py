@@ -27,7 +27,7 @@ class Boundary:
     """The boundary between read and new records. It moves with each block. ``cursor``: the stored cursor; may be empty.
 
     A time after ``now`` (seconds since the epoch) does not move the boundary, because records that change until that time would
-    be lost. An earlier version could store a future time in the cursor. Then everything is requested again.
+    be lost. A stored time is in the future if the clock of this machine was set back. Then everything is requested again.
     """
 
     def __init__(self, cursor: Cursor, *, overlap: float, now: float) -> None:
