@@ -24,6 +24,7 @@ from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.process.terminal_text import echo
 from ingestd.telemetry import Emit, Event, log_event
+from ingestd.telemetry.catalogue.daemon import ManagerUnreachable
 from ingestd.telemetry.export import exported_telemetry
 from ingestd.telemetry.summed_readings import summed_readings
 from ingestd.web.application import serve
@@ -82,7 +83,9 @@ def run(path: Path | None, pipeline: str | None, log_level: Level, standby: str 
             counts.note(event)
 
         serve_pages = partial(serve, counts=counts, emit=emit)
-        notifier = Notifier.from_environment()
+        notifier = Notifier.from_environment(
+            on_failure=lambda reason: emit_and_count(ManagerUnreachable(reason=reason))
+        )
         phase = _make_phase(configuration, standby, emit=emit_and_count) if standby else None
         run_to_end(run_daemon(configuration, emit=emit_and_count, notifier=notifier, serve=serve_pages, standby=phase))
     if phase is not None and phase.standby.ends_because:

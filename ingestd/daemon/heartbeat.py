@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.notify import Notifier
-from ingestd.telemetry import Emit
-from ingestd.telemetry.catalogue.daemon import ManagerUnreachable
 
 STATUS_DISTANCE_SECONDS = 1.0
 """The minimum interval between two status lines. The counts in the line change with every batch."""
@@ -17,11 +15,9 @@ STATUS_DISTANCE_SECONDS = 1.0
 class Heartbeat:
     """Pings the watchdog from the event loop and keeps the status line current. If the loop hangs, it sends no pings."""
 
-    def __init__(self, notifier: Notifier, *, emit: Emit) -> None:
+    def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier
-        self._emit = emit
         self._changes = ChangeSignal()
-        self._reachable = True
         self._sent = ""
 
     def changed(self) -> None:
@@ -30,26 +26,26 @@ class Heartbeat:
 
     def ready(self, sentence: str) -> None:
         """Report that start-up is complete."""
-        self._send(lambda: self._notifier.ready(sentence))
+        self._notifier.ready(sentence)
 
     def reloading(self, sentence: str) -> None:
         """Report that a reload has begun."""
-        self._send(lambda: self._notifier.reloading(sentence))
+        self._notifier.reloading(sentence)
 
     def reloaded(self, sentence: str) -> None:
         """Report that a reload has ended, and update the status line soon."""
-        self._send(lambda: self._notifier.ready(sentence))
+        self._notifier.ready(sentence)
         self._sent = sentence
         self._changes.notify()
 
     def alive(self) -> None:
         """Ping the watchdog once. Used before `run` can start."""
         if self._notifier.watchdog_seconds is not None:
-            self._send(self._notifier.alive)
+            self._notifier.alive()
 
     def stopping(self, sentence: str) -> None:
         """Report that shutdown has begun."""
-        self._send(lambda: self._notifier.stopping(sentence))
+        self._notifier.stopping(sentence)
 
     async def run(self, numbers: Callable[[], str]) -> None:
         """Send heartbeats until cancelled. ``numbers`` returns the status line; it runs in a thread, because it may block."""
@@ -63,7 +59,7 @@ class Heartbeat:
     async def _ping(self, watchdog_seconds: float) -> None:
         # A third of the watchdog time: one late ping causes no restart. sd_watchdog_enabled(3) recommends half of the time.
         while True:
-            self._send(self._notifier.alive)
+            self._notifier.alive()
             await asyncio.sleep(watchdog_seconds / 3)
 
     async def _send_status(self, numbers: Callable[[], str]) -> None:
@@ -73,16 +69,6 @@ class Heartbeat:
             known = self._changes.generation
             sentence = await asyncio.to_thread(numbers)
             if sentence != self._sent:
-                self._send(lambda: self._notifier.status(sentence))  # noqa: B023 - called before the next iteration
+                self._notifier.status(sentence)
                 self._sent = sentence
             await asyncio.sleep(STATUS_DISTANCE_SECONDS)
-
-    def _send(self, send: Callable[[], None]) -> None:
-        try:
-            send()
-        except OSError as error:
-            if self._reachable:
-                self._emit(ManagerUnreachable(reason=f"The notify socket {self._notifier.address} failed: {error}"))
-            self._reachable = False
-        else:
-            self._reachable = True

@@ -65,7 +65,7 @@ async def run(
         overrun=ExitCode.DONE,
         seconds=DRAIN_SECONDS + (standby.leave_seconds if standby is not None else 0.0),
     )
-    heartbeat = Heartbeat(notifier, emit=emit)
+    heartbeat = Heartbeat(notifier)
 
     def emit_and_update(event: Event) -> None:
         emit(event)

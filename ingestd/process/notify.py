@@ -5,32 +5,58 @@ The protocol is implemented here, because the packages for it are unmaintained o
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Self
 
-import msgspec
+RETRY_SECONDS = 1.0
+"""The time until messages are sent again to a service manager that did not read its socket."""
 
 
-class Notifier(msgspec.Struct, frozen=True, kw_only=True):
-    """Sends the daemon's state to the service manager; does nothing if no service manager listens.
+class Notifier:
+    """Sends the state of a program to the service manager; does nothing if no service manager listens.
+
+    A message never waits: the kernel queues few messages, and a manager that does not read them must not stop the program. The
+    newest message of each kind that could not be queued is sent again from the running event loop. Call the methods in this
+    loop.
 
     ``address``: the path of the socket, with a leading ``@`` for an abstract socket, or empty. ``watchdog_seconds``: the
-    longest time between two heartbeats; None: the manager expects no heartbeats.
+    longest time between two heartbeats; None: the manager expects no heartbeats. ``on_failure`` is called with a sentence when
+    messages can't be sent, once until a message is sent again.
     """
 
-    address: str = ""
-    watchdog_seconds: float | None = None
+    def __init__(
+        self,
+        address: str = "",
+        *,
+        watchdog_seconds: float | None = None,
+        on_failure: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.address = address
+        self.watchdog_seconds = watchdog_seconds
+        self._on_failure = on_failure
+        self._unsent: dict[str, str] = {}
+        """By the first field of the message: the newest message that was not sent, in the order of these messages."""
+        self._retry: asyncio.TimerHandle | None = None
+        self._has_failed = False
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ, *, pid: int | None = None) -> Notifier:
+    def from_environment(
+        cls,
+        environment: Mapping[str, str] = os.environ,
+        *,
+        pid: int | None = None,
+        on_failure: Callable[[str], None] = lambda _: None,
+    ) -> Self:
         """Return a notifier for the variables of systemd: NOTIFY_SOCKET, WATCHDOG_USEC and, if it is set, WATCHDOG_PID."""
         usec = environment.get("WATCHDOG_USEC", "")
         meant_for = environment.get("WATCHDOG_PID", "")
         ours = not meant_for or meant_for == str(pid if pid is not None else os.getpid())
         seconds = int(usec) / 1e6 if ours and usec.isdigit() and int(usec) > 0 else None
-        return cls(address=environment.get("NOTIFY_SOCKET", ""), watchdog_seconds=seconds)
+        return cls(environment.get("NOTIFY_SOCKET", ""), watchdog_seconds=seconds, on_failure=on_failure)
 
     def ready(self, status: str) -> None:
         """Report that the start is complete."""
@@ -56,9 +82,35 @@ class Notifier(msgspec.Struct, frozen=True, kw_only=True):
     def _send(self, message: str) -> None:
         if not self.address:
             return
+        kind = message.partition("=")[0]
+        self._unsent.pop(kind, None)
+        self._unsent[kind] = message
+        self._send_all()
+
+    def _send_all(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
-            channel.sendto(message.encode(), address)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+                channel.setblocking(False)
+                for kind, message in list(self._unsent.items()):
+                    channel.sendto(message.encode(), address)
+                    del self._unsent[kind]
+        except BlockingIOError:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._send_all)
+            self._fail("the service manager does not read it. The messages are sent again until it does")
+        except OSError as error:
+            self._unsent.clear()
+            self._fail(error.strerror or str(error))
+        else:
+            self._has_failed = False
+
+    def _fail(self, reason: str) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            self._on_failure(f"Messages to the notify socket {self.address} can't be sent: {reason}.")
 
 
 def _line(text: str) -> str:

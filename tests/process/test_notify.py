@@ -7,9 +7,10 @@ import signal
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.support.daemon_process import running_daemon, write_configuration
+from tests.support.daemon_process import Manager, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
 
 WATCHDOG_USEC = "600000"
@@ -85,6 +86,47 @@ def test_a_missing_service_manager_is_reported_once_and_does_not_stop_the_daemon
             reported = [event for event in daemon.events if event["event"] == "manager_unreachable"]
             assert len(reported) == 1
             assert nowhere in reported[0]["reason"]
+
+
+def test_a_manager_that_does_not_read_its_socket_delays_nothing(tmp_path: Path) -> None:
+    with DocumentServer() as server, Manager() as manager:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        manager.fill()
+        with running_daemon(tmp_path, "run", "-c", str(config), NOTIFY_SOCKET=manager.address) as (daemon, _):
+            daemon.wait_for("partition_acknowledged")
+            reported = daemon.wait_for("manager_unreachable")
+            assert "does not read" in reported["reason"]
+            assert int(manager.wait_for("READY", "1")["MAINPID"]) == daemon.process.pid
+            manager.wait_for("STATUS", "1 pipeline, 0 pending, 0 rejected.")
+            assert daemon.stop() == 0
+
+
+def test_the_service_serves_while_its_manager_does_not_read(tmp_path: Path) -> None:
+    with Manager() as manager:
+        manager.fill()
+        with running_daemon(
+            tmp_path, "serve", "--data", str(tmp_path / "data"), "--port", "0",
+            module="workspaced", NOTIFY_SOCKET=manager.address,
+        ) as (service, _):  # fmt: skip
+            url = service.wait_for("service_listening")["url"]
+            assert httpx.get(f"{url}/healthz").status_code == 200
+            assert "does not read" in service.wait_for("manager_unreachable")["reason"]
+            assert int(manager.wait_for("READY", "1")["MAINPID"]) == service.process.pid
+            assert service.stop(signal.SIGTERM) == 0
+
+
+def test_the_service_runs_without_its_manager(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "no-manager-here")
+    with running_daemon(
+        tmp_path, "serve", "--data", str(tmp_path / "data"), "--port", "0",
+        module="workspaced", NOTIFY_SOCKET=nowhere, WATCHDOG_USEC="30000",
+    ) as (service, _):  # fmt: skip
+        url = service.wait_for("service_listening")["url"]
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        assert service.stop(signal.SIGTERM) == 0
+        (reported,) = [event for event in service.events if event["event"] == "manager_unreachable"]
+        assert nowhere in reported["reason"]
 
 
 def test_the_service_reports_readiness_watchdog_and_stop(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ class HostProcess:
 
     async def _run(self) -> None:
         """Run, as `ingestd.daemon.lifecycle.run` and `ingestd.daemon.assembly.assemble` do."""
-        heartbeat = Heartbeat(Notifier(), emit=self.emit)
+        heartbeat = Heartbeat(Notifier())
         async with AsyncExitStack() as stack:
             if not await self.phase.wait(self.shutdown, heartbeat, stack):
                 return

@@ -213,6 +213,14 @@ class Manager:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
+    def fill(self) -> None:
+        """Fill the socket's queue with messages, so that no further message can be sent until some are received."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    sender.sendto(b"FILLS=1", "\0" + self.address[1:])
+
     def drain(self) -> None:
         """Receive all messages that were sent before this call."""
         while select.select([self._socket], [], [], 0)[0]:

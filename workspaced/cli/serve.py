@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import structlog
 import uvloop
 
 from ingestd.process.hangup import defer_hangups
@@ -93,7 +94,9 @@ def serve(
     if admin_port is None:
         admin_port = port + 1 if 0 < port < 65535 else 0
     raise_descriptor_limit()
-    notifier = Notifier.from_environment()
+    notifier = Notifier.from_environment(
+        on_failure=lambda reason: structlog.get_logger().warning("manager_unreachable", reason=reason)
+    )
     try:
         with _admin(admin_host, admin_port) as admin, listen(host, port) as listener:
             uvloop.run(

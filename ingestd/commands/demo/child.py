@@ -55,12 +55,16 @@ async def running(
         )
         last: collections.deque[str] = collections.deque(maxlen=_LINES_KEPT)
         listening = asyncio.create_task(_listen(child, last, listen))
+        is_ready = asyncio.Event()
+        receiving = asyncio.create_task(_receive(reports, is_ready))
         try:
-            await _wait_until_ready(arguments[0], child, reports, last, listening)
+            await _wait_until_ready(arguments[0], child, is_ready, last, listening)
             yield
         finally:
             await _end(child)
             await listening
+            receiving.cancel()
+            await asyncio.wait([receiving])
 
 
 async def output_of(arguments: Sequence[str], *, environment: Mapping[str, str]) -> str:
@@ -87,11 +91,11 @@ async def output_of(arguments: Sequence[str], *, environment: Mapping[str, str])
 async def _wait_until_ready(
     name: str,
     child: asyncio.subprocess.Process,
-    reports: socket.socket,
+    is_ready: asyncio.Event,
     last: Sequence[str],
     listening: asyncio.Task[None],
 ) -> None:
-    reporting = asyncio.create_task(_receive_ready(reports))
+    reporting = asyncio.create_task(is_ready.wait())
     ending = asyncio.create_task(child.wait())
     try:
         await asyncio.wait([reporting, ending], timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -106,10 +110,12 @@ async def _wait_until_ready(
         ending.cancel()
 
 
-async def _receive_ready(reports: socket.socket) -> None:
+async def _receive(reports: socket.socket, is_ready: asyncio.Event) -> None:
+    """Receive reports until cancelled, also after READY: the kernel queues few of them, and then the child can send no more."""
     loop = asyncio.get_running_loop()
-    while b"READY=1" not in (await loop.sock_recv(reports, 65_536)).split(b"\n"):
-        pass
+    while True:
+        if b"READY=1" in (await loop.sock_recv(reports, 65_536)).split(b"\n"):
+            is_ready.set()
 
 
 async def _listen(

@@ -96,7 +96,7 @@ class ListenerUnavailable(WarningEvent, frozen=True, kw_only=True):
 
 
 class ManagerUnreachable(WarningEvent, frozen=True, kw_only=True):
-    """The service manager's notify socket failed. The daemon continues; the manager may restart it."""
+    """Messages to the service manager can't be sent, or it does not read them. The daemon continues; it may be restarted."""
 
     reason: str
 

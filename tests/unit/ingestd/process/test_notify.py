@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ingestd.process.notify import Notifier
+from tests.support.daemon_process import Manager
 
 
 @pytest.mark.parametrize(
@@ -29,3 +32,21 @@ def test_without_a_listener_nothing_is_sent() -> None:
     notifier.alive()
     notifier.stopping("down")
     assert notifier.address == ""
+
+
+async def test_messages_to_a_full_socket_are_sent_later_in_order_and_the_newest_of_each_kind() -> None:
+    failures: list[str] = []
+    with Manager() as manager:
+        manager.fill()
+        notifier = Notifier(manager.address, on_failure=failures.append)
+        notifier.status("first")
+        notifier.reloading("reading")
+        notifier.ready("read")
+        notifier.status("second")
+        assert len(failures) == 1
+        assert manager.address in failures[0]
+        manager.drain()
+        assert all("FILLS" in message for message in manager.messages)
+        filled = len(manager.messages)
+        await asyncio.to_thread(manager.wait_for, "STATUS", "second")
+        assert [next(iter(message)) for message in manager.messages[filled:]] == ["RELOADING", "READY", "STATUS"]
