@@ -90,7 +90,7 @@ def _date_formats(package: OpcPackage, styles: str) -> dict[int, DateFormat]:
             elif kind == _STYLE and in_styles:
                 code = int.from_bytes(data[2:4], "little")
                 shown = date_format(codes.get(code) or built_in_format(code))
-                if shown.has_date:
+                if shown.has_date or shown.has_time:
                     formats[number] = shown
                 number += 1
     return formats

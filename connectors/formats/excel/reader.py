@@ -13,7 +13,7 @@ import msgspec
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, joined_names, named_columns
 from connectors.formats.column_order import ColumnOrder
 from connectors.formats.excel.area import Area, column_letters
-from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails
+from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails, duration_text
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import MOST_ROWS, preamble_facts
@@ -252,11 +252,4 @@ def _cell_text(cell: _CalamineCell) -> str:
         case datetime() | date() | time():
             return cell.isoformat()
         case timedelta():
-            return _format_duration(cell)
-
-
-def _format_duration(duration: timedelta) -> str:
-    sign = "-" if duration < timedelta(0) else ""
-    seconds, micros = divmod(abs(duration) // timedelta(microseconds=1), 10**6)
-    fraction = f".{micros:06d}".rstrip("0") if micros else ""
-    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
+            return duration_text(cell)

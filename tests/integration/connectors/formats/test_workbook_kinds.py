@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from connectors.formats import RecordChunk
 from connectors.formats.excel import Excel
@@ -136,6 +137,21 @@ def test_a_formula_of_an_open_document_without_a_value() -> None:
 def test_a_date_without_a_time_has_no_time(serial: float, code: str, text: str) -> None:
     chunk = read(xlsx(["when"], [serial], formats={"A2": code}))
     assert chunk.records.rows() == [(text,)]
+
+
+@pytest.mark.parametrize(("serial", "text"), [(-0.25, "-06:00:00"), (-2.25, "-54:00:00")])
+@pytest.mark.parametrize(
+    "workbook",
+    [
+        lambda serial: xlsx(["balance"], [serial], formats={"A2": "hh:mm"}, epoch=CALENDAR_MAC_1904),
+        lambda serial: xlsx(["balance"], [serial], formats={"A2": "hh:mm"}),
+        lambda serial: xls([["balance"], [(serial, "hh:mm")]]),
+        lambda serial: xlsb([["balance"], [(serial, "hh:mm")]]),
+    ],
+    ids=["1904", "1900", "xls", "xlsb"],
+)
+def test_a_negative_time_keeps_its_sign(workbook: Callable[[float], bytes], serial: float, text: str) -> None:
+    assert read(workbook(serial)).records.rows() == [(text,)]
 
 
 def test_the_first_day_of_a_workbook_with_the_1904_date_system() -> None:
