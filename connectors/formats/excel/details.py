@@ -48,10 +48,15 @@ class WorkbookDamaged(Exception):
 
 
 class CellDetails(msgspec.Struct, frozen=True):
-    """Details of cells. ``problems``: why a cell has no value, such as an error. ``texts``: texts that calamine shortens."""
+    """Details of cells, by row and column from 0.
+
+    ``problems``: why a cell has no value, such as an error. ``texts``: texts that calamine shortens. ``merged``: by the first
+    row, the first and the last column of each merged cell.
+    """
 
     problems: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
     texts: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
+    merged: dict[int, list[tuple[int, int]]] = msgspec.field(default_factory=lambda: defaultdict(list))
 
 
 class DateFormat(msgspec.Struct, frozen=True):

@@ -27,7 +27,10 @@ _DURATION = re.compile(
 
 
 def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
-    """Return the details of the sheet's cells. calamine reads all dates of ods, but no tabs, line breaks or elapsed times."""
+    """Return the details of the sheet's cells.
+
+    calamine reads all dates of ods, but no tabs, line breaks, elapsed times or merged cells.
+    """
     details = CellDetails()
     inside, row = False, 0
     with archive.open("content.xml") as content:
@@ -37,18 +40,24 @@ def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
             elif element.tag == f"{_TABLE}table-row" and event == "end":
                 if inside:
                     times = int(element.get(f"{_TABLE}number-rows-repeated", "1"))
-                    for found, by_row in zip(_read_row(element), (details.problems, details.texts), strict=True):
-                        if found:
-                            by_row.update((row + at, found) for at in range(min(times, _MOST_ROWS)))
+                    rows = range(row, row + min(times, _MOST_ROWS))
+                    problems, texts, merged = _read_row(element)
+                    if problems:
+                        details.problems.update(dict.fromkeys(rows, problems))
+                    if texts:
+                        details.texts.update(dict.fromkeys(rows, texts))
+                    if merged:
+                        details.merged.update(dict.fromkeys(rows, merged))
                     row += times
                 element.clear()
     return details
 
 
-def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the problems and the texts of a row by column."""
+def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str], list[tuple[int, int]]]:
+    """Return the problems and the texts of a row by column, and the columns of its merged cells."""
     problems: dict[int, str] = {}
     texts: dict[int, str] = {}
+    merged: list[tuple[int, int]] = []
     column = 0
     for cell in row:
         if cell.tag not in {f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"}:
@@ -65,8 +74,10 @@ def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str]]:
             problems.update(dict.fromkeys(columns, problem))
         elif (text := _text(cell)) is not None:
             texts.update(dict.fromkeys(columns, text))
+        if (spanned := int(cell.get(f"{_TABLE}number-columns-spanned", "1"))) > 1:
+            merged.append((column, column + spanned - 1))
         column += times
-    return problems, texts
+    return problems, texts, merged
 
 
 def _text(cell: Element) -> str | None:

@@ -160,6 +160,34 @@ def test_the_first_day_of_a_workbook_with_the_1904_date_system() -> None:
     assert chunk.records.rows() == [("1904-01-01T12:00:00",), ("1904-01-01",), ("1904-01-02",)]
 
 
+def test_a_merged_header_cell_belongs_to_each_of_its_columns_in_every_kind_of_workbook() -> None:
+    rows: list[list[Any]] = [
+        ["part", "mass", None, "cost", None],
+        [None, "min", "max", "min", "max"],
+        ["A", 1.0, 2.0, 3.0, 4.0],
+    ]
+
+    def merge(sheet: Any) -> None:
+        sheet.merge_cells("B1:C1")
+        sheet.merge_cells("D1:E1")
+
+    wide = 'office:value-type="string" table:number-columns-spanned="2"'
+    covered = "<table:covered-table-cell/>"
+    workbooks = [
+        xlsx(*rows, change=merge),
+        xlsb(rows, merged=[(0, 0, 1, 2), (0, 0, 3, 4)]),
+        ods(
+            ods_row(ods_cell("part"), ods_cell("mass", wide), covered, ods_cell("cost", wide), covered),
+            ods_row(ods_cell("", ""), *map(ods_cell, ("min", "max", "min", "max"))),
+            ods_row(*map(ods_cell, "A1234")),
+        ),
+    ]
+    for data in workbooks:
+        chunk = read(data, header_rows=2)
+        assert chunk.records.columns == ["part", "mass min", "mass max", "cost min", "cost max"]
+        assert chunk.records.rows() == [("A", "1", "2", "3", "4")]
+
+
 def test_cells_after_the_last_named_column_are_reported() -> None:
     chunk = read(xlsx(["part", "mass", None], ["A", 1, None], ["B", 2, "old"], ["C", 3, "new"]))
     assert chunk.records.columns == ["part", "mass"]
