@@ -13,6 +13,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import polars as pl
 import pytest
 from PIL import Image
@@ -147,6 +148,16 @@ async def test_each_sheet_of_a_workbook_is_a_table(tmp_path: Path) -> None:
         (date(2023, 3, 15), datetime.fromisoformat("2023-03-15T12:00")),
         (date(2023, 3, 16), None),
     ]
+
+
+async def test_a_duration_in_a_workbook_is_hours_minutes_and_seconds(tmp_path: Path) -> None:
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    sheet: Any = book.worksheets[0]
+    for number, value in enumerate(("balance", 1.5, -0.25, 0.5 / 86400), start=1):
+        sheet.cell(number, 1, value).number_format = "[h]:mm:ss"
+    book.save(content)
+    made = await _made(tmp_path, "hours.xlsx", content.getvalue())
+    assert made.table("Sheet.parquet")["balance"].to_list() == ["36:00:00", "-06:00:00", "00:00:00.5"]
 
 
 async def test_an_open_document_is_converted_as_a_workbook(tmp_path: Path) -> None:
