@@ -20,8 +20,10 @@ from PIL import Image
 
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
+from workspaced.core.table_file import TableFile
 from workspaced.resources.cloud_storage import child, job
 from workspaced.resources.cloud_storage.converters.registry import converter_of
+from workspaced.resources.cloud_storage.table_files import TableFiles
 from workspaced.settings.workers import ConversionSettings
 
 
@@ -158,6 +160,18 @@ async def test_a_duration_in_a_workbook_is_hours_minutes_and_seconds(tmp_path: P
     book.save(content)
     made = await _made(tmp_path, "hours.xlsx", content.getvalue())
     assert made.table("Sheet.parquet")["balance"].to_list() == ["36:00:00", "-06:00:00", "00:00:00.5"]
+
+
+async def test_an_import_reads_the_first_visible_sheet_with_cells(tmp_path: Path) -> None:
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    lists: Any = book.worksheets[0]
+    lists.title, lists.sheet_state = "Lists", "hidden"
+    lists.append(["kg", "g"])
+    book.create_sheet("Cover")
+    book.create_sheet("Masses").append(["a", 1])
+    book.save(content)
+    table = await TableFiles(tmp_path, ConversionSettings()).read("masses.xlsx", content.getvalue())
+    assert table == TableFile(text="a\t1\n", sheet="Masses", others=2)
 
 
 async def test_an_open_document_is_converted_as_a_workbook(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""Converter of a workbook to text: the cells of the first sheet that has cells, separated by tabs."""
+"""Converter of a workbook to text: the cells of the first visible sheet that has cells, separated by tabs."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
+
+from python_calamine import SheetVisibleEnum
 
 from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
 from workspaced.resources.cloud_storage.converters.spreadsheets import open_workbook, rows_of, sheet_names
@@ -17,7 +19,8 @@ def convert(source: Path, into: Path) -> list[Produced]:
     """
     outputs = Outputs(into)
     with open_workbook(source) as workbook:
-        for name in sheet_names(workbook):
+        hidden = {sheet.name for sheet in workbook.sheets_metadata if sheet.visible != SheetVisibleEnum.Visible}
+        for name in sorted(sheet_names(workbook), key=hidden.__contains__):
             rows = list(rows_of(workbook.get_sheet_by_name(name)))
             if not rows:
                 continue
