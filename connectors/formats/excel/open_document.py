@@ -19,6 +19,8 @@ _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 _BREAKS = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
 _NO_TEXT = frozenset({f"{_OFFICE}annotation", f"{_TEXT}note"})
 _MOST_SPACES = 32_767  # the limit for a cell
+_ERROR_TEXT = re.compile(r"#[^\W\d_]|Err:\d")
+"""How an error begins in any language, such as #N/A, #WERT! and Err:502. The text of a number has no letter after #."""
 _TIME_OF_DAY = re.compile(r"PT(?:[01]\d|2[0-3])H[0-5]\dM[0-5]\d(?:\.\d+)?S")
 _DURATION = re.compile(
     r"(?P<sign>-?)P(?:(?P<days>\d{1,9})D)?(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?"
@@ -63,7 +65,7 @@ def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str], list[tuple[
         if cell.tag not in {f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"}:
             continue
         times = int(cell.get(f"{_TABLE}number-columns-repeated", "1"))
-        if cell.get(f"{_CALC}value-type") == "error":
+        if _is_error(cell):
             problem = cell.findtext(f"{_TEXT}p") or UNKNOWN_ERROR
         elif cell.get(f"{_TABLE}formula") is not None and cell.get(f"{_OFFICE}value-type") is None:
             problem = NO_VALUE
@@ -78,6 +80,14 @@ def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str], list[tuple[
             merged.append((column, column + spanned - 1))
         column += times
     return problems, texts, merged
+
+
+def _is_error(cell: Element) -> bool:
+    """Return whether the value is an error. OpenOffice saves the number 0, and the error only as the text that it shows."""
+    if "error" in {cell.get(f"{_CALC}value-type"), cell.get(f"{_OFFICE}value-type")}:
+        return True
+    is_number = cell.get(f"{_TABLE}formula") is not None and cell.get(f"{_OFFICE}value") is not None
+    return is_number and _ERROR_TEXT.match(cell.findtext(f"{_TEXT}p") or "") is not None
 
 
 def _text(cell: Element) -> str | None:
