@@ -20,6 +20,8 @@ from PIL import Image
 
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
+from tests.support.workbook_bytes import ods as libre_office
+from tests.support.workbook_bytes import ods_cell, ods_row
 from workspaced.core.table_file import TableFile
 from workspaced.resources.cloud_storage import child, job
 from workspaced.resources.cloud_storage.converters.registry import converter_of
@@ -160,6 +162,22 @@ async def test_a_duration_in_a_workbook_is_hours_minutes_and_seconds(tmp_path: P
     book.save(content)
     made = await _made(tmp_path, "hours.xlsx", content.getvalue())
     assert made.table("Sheet.parquet")["balance"].to_list() == ["36:00:00", "-06:00:00", "00:00:00.5"]
+
+
+async def test_an_imported_error_or_formula_without_a_value_is_no_empty_cell(tmp_path: Path) -> None:
+    cells = (
+        '<c r="A1" t="e"><v>#N/A</v></c>',
+        '<c t="e" r="A2"><f>B9()</f><v>#SPILL!</v></c>',
+        '<c r="A3"><f>1+1</f><v/></c>',
+        '<c r="A4" t="str"><f>LEFT("a",0)</f><v></v></c><c r="B4"><v>0.1</v></c>',
+        '<c r="A5"><f>1+1</f><v>2</v></c>',
+    )
+    rows = "".join(f'<row r="{number}">{cell}</row>' for number, cell in enumerate(cells, start=1))
+    table = await TableFiles(tmp_path, ConversionSettings()).read("a.xlsx", xlsx({"S": rows}))
+    assert table.text == "#N/A\t\n#SPILL!\t\n=1+1\t\n\t0.1\n2\t\n"
+    error = ods_cell("#DIV/0!", 'office:value-type="string" office:string-value="" calcext:value-type="error"')
+    table = await TableFiles(tmp_path, ConversionSettings()).read("a.ods", libre_office(ods_row(ods_cell("a"), error)))
+    assert table.text == "a\t#DIV/0!\n"
 
 
 async def test_an_import_reads_the_first_visible_sheet_with_cells(tmp_path: Path) -> None:
