@@ -95,7 +95,7 @@ def _text(cell: Element) -> str | None:
     match cell.get(f"{_OFFICE}value-type"):
         case "time":
             return _elapsed(cell.get(f"{_OFFICE}time-value", ""))
-        case "string" if cell.get(f"{_OFFICE}string-value") is None:
+        case "string" | None if cell.get(f"{_OFFICE}string-value") is None:
             paragraphs = [child for child in cell if child.tag == f"{_TEXT}p"]
             if any(part.tag in _BREAKS for paragraph in paragraphs for part in paragraph.iter()):
                 return "\n".join(map(_paragraph, paragraphs))
