@@ -313,6 +313,19 @@ def test_a_sample_of_which_most_records_would_be_rejected_writes_nothing(
     assert here(tmp_path, *words, "--yes", INGESTD_API_KEY=key).returncode == 3
 
 
+def test_a_sample_of_which_all_records_are_rejected_is_not_called_empty(
+    tmp_path: Path, service: tuple[str, str]
+) -> None:
+    url, key = service
+    (tmp_path / "parts.ndjson").write_text('{\n"part": "A"\n}\n')
+    done = here(tmp_path, "init", "--yes", "--url", url, "--sample", "parts.ndjson", INGESTD_API_KEY=key)
+    assert done.returncode == 5
+    assert (
+        "parts.ndjson has no record that can be read. The first one was rejected: Line 1 is not valid JSON ("
+        in done.stderr
+    )
+
+
 def test_the_primary_key_of_a_table_is_the_key_and_a_view_without_one_is_asked_for(
     tmp_path: Path, service: tuple[str, str]
 ) -> None:

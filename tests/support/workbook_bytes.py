@@ -145,8 +145,10 @@ def _record(kind: int, data: bytes) -> bytes:
     return struct.pack("<HH", kind, len(data)) + data
 
 
-def xlsb(rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S") -> bytes:
-    """Return a workbook in Excel's binary format."""
+def xlsb(
+    rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S", merged: Sequence[tuple[int, int, int, int]] = ()
+) -> bytes:
+    """Return a workbook in Excel's binary format. ``merged``: first and last row, first and last column of merged cells."""
     codes = list(dict.fromkeys(cell[1] for row in rows for cell in row if isinstance(cell, tuple)))
     cells = b"".join(
         _binary(0, struct.pack("<II", at, 0) + bytes(17))
@@ -155,7 +157,8 @@ def xlsb(rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S") -> bytes:
     )
     width = max((len(row) for row in rows), default=1)
     size = _binary(148, struct.pack("<IIII", 0, len(rows) - 1, 0, width - 1))
-    part = _binary(129, b"") + size + _binary(145, b"") + cells + _binary(146, b"") + _binary(130, b"")
+    part = _binary(129, b"") + size + _binary(145, b"") + cells + _binary(146, b"")
+    part += b"".join(_binary(176, struct.pack("<IIII", *cell)) for cell in merged) + _binary(130, b"")
     book = _binary(131, b"") + _binary(153, struct.pack("<II", 0, 0) + _wide(""))
     book += _binary(143, b"") + _binary(156, struct.pack("<II", 0, 1) + _wide("rId1") + _wide(sheet))
     book += _binary(144, b"") + _binary(132, b"")

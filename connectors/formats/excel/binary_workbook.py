@@ -19,11 +19,12 @@ from connectors.formats.excel.details import (
 )
 from connectors.formats.excel.open_xml import OpcPackage
 
-_ROW, _RK, _ERROR, _REAL, _FORMULA_REAL, _FORMULA_ERROR = 0, 2, 3, 5, 9, 11
+_ROW, _RK, _ERROR, _REAL, _FORMULA_REAL, _FORMULA_ERROR, _MERGED = 0, 2, 3, 5, 9, 11, 176
 _BOOK_PROPERTIES, _SHEET = 153, 156
 _FORMAT, _STYLE, _STYLES_BEGIN, _STYLES_END = 44, 47, 617, 618
 _SINCE_1904 = 0x1
 _CELL = struct.Struct("<II")
+_RANGE = struct.Struct("<IIII")
 _STYLE_BITS = 0xFFFFFF
 
 
@@ -90,7 +91,7 @@ def _date_formats(package: OpcPackage, styles: str) -> dict[int, DateFormat]:
             elif kind == _STYLE and in_styles:
                 code = int.from_bytes(data[2:4], "little")
                 shown = date_format(codes.get(code) or built_in_format(code))
-                if shown.has_date:
+                if shown.has_date or shown.has_time:
                     formats[number] = shown
                 number += 1
     return formats
@@ -103,6 +104,9 @@ def _collect_cells(cells: BinaryIO, formats: dict[int, DateFormat], *, since_190
             (row,) = struct.unpack_from("<I", data)
         elif kind in {_ERROR, _FORMULA_ERROR}:
             details.problems[row][_CELL.unpack_from(data)[0]] = ERRORS.get(data[8], UNKNOWN_ERROR)
+        elif kind == _MERGED:
+            top, _, first, last = _RANGE.unpack_from(data)
+            details.merged[top].append((first, last))
         elif kind in {_RK, _REAL, _FORMULA_REAL}:
             column, style = _CELL.unpack_from(data)
             if shown := formats.get(style & _STYLE_BITS):

@@ -48,10 +48,15 @@ class WorkbookDamaged(Exception):
 
 
 class CellDetails(msgspec.Struct, frozen=True):
-    """Details of cells. ``problems``: why a cell has no value, such as an error. ``texts``: texts that calamine shortens."""
+    """Details of cells, by row and column from 0.
+
+    ``problems``: why a cell has no value, such as an error. ``texts``: texts that calamine shortens. ``merged``: by the first
+    row, the first and the last column of each merged cell.
+    """
 
     problems: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
     texts: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
+    merged: dict[int, list[tuple[int, int]]] = msgspec.field(default_factory=lambda: defaultdict(list))
 
 
 class DateFormat(msgspec.Struct, frozen=True):
@@ -64,11 +69,12 @@ class DateFormat(msgspec.Struct, frozen=True):
 def date_text(serial: float, shown: DateFormat, *, since_1904: bool) -> str | None:
     """Return the text of a date that calamine shortens; None for other dates.
 
-    calamine shortens midnight if the cell's format shows a time, and dates before the first day of the calendar. In
-    workbooks that count from 1900, a number from 0 to 1 is a time in any format, because there is no day 0.
+    calamine shortens midnight if the cell's format shows a time, dates before the first day of the calendar, and negative
+    times, which lose their sign. In workbooks that count from 1900, a number from 0 to 1 is a time in any format, because
+    there is no day 0.
     """
     if not shown.has_date:
-        return None
+        return _negative_time(serial) if shown.has_time and serial < 0 else None
     epoch = _EPOCH_1904 if since_1904 else _EPOCH_1900
     if serial < 0 or (since_1904 and serial < 1):
         try:
@@ -83,6 +89,21 @@ def date_text(serial: float, shown: DateFormat, *, since_1904: bool) -> str | No
     if shown.has_time and serial == int(serial) and first <= serial < _BEYOND_LAST_DAY:
         return (epoch + timedelta(days=serial)).isoformat()
     return None
+
+
+def _negative_time(serial: float) -> str | None:
+    try:
+        return duration_text(timedelta(milliseconds=round(serial * _DAY_MILLISECONDS)))
+    except OverflowError:
+        return None
+
+
+def duration_text(duration: timedelta) -> str:
+    """Return a duration as hours, minutes and seconds, such as 30:00:00."""
+    sign = "-" if duration < timedelta(0) else ""
+    seconds, micros = divmod(abs(duration) // timedelta(microseconds=1), 10**6)
+    fraction = f".{micros:06d}".rstrip("0") if micros else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
 
 
 def built_in_format(number: int) -> str:

@@ -19,6 +19,8 @@ _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 _BREAKS = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
 _NO_TEXT = frozenset({f"{_OFFICE}annotation", f"{_TEXT}note"})
 _MOST_SPACES = 32_767  # the limit for a cell
+_ERROR_TEXT = re.compile(r"#[^\W\d_]|Err:\d")
+"""How an error begins in any language, such as #N/A, #WERT! and Err:502. The text of a number has no letter after #."""
 _TIME_OF_DAY = re.compile(r"PT(?:[01]\d|2[0-3])H[0-5]\dM[0-5]\d(?:\.\d+)?S")
 _DURATION = re.compile(
     r"(?P<sign>-?)P(?:(?P<days>\d{1,9})D)?(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?"
@@ -27,7 +29,10 @@ _DURATION = re.compile(
 
 
 def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
-    """Return the details of the sheet's cells. calamine reads all dates of ods, but no tabs, line breaks or elapsed times."""
+    """Return the details of the sheet's cells.
+
+    calamine reads all dates of ods, but no tabs, line breaks, elapsed times or merged cells.
+    """
     details = CellDetails()
     inside, row = False, 0
     with archive.open("content.xml") as content:
@@ -37,24 +42,30 @@ def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
             elif element.tag == f"{_TABLE}table-row" and event == "end":
                 if inside:
                     times = int(element.get(f"{_TABLE}number-rows-repeated", "1"))
-                    for found, by_row in zip(_read_row(element), (details.problems, details.texts), strict=True):
-                        if found:
-                            by_row.update((row + at, found) for at in range(min(times, _MOST_ROWS)))
+                    rows = range(row, row + min(times, _MOST_ROWS))
+                    problems, texts, merged = _read_row(element)
+                    if problems:
+                        details.problems.update(dict.fromkeys(rows, problems))
+                    if texts:
+                        details.texts.update(dict.fromkeys(rows, texts))
+                    if merged:
+                        details.merged.update(dict.fromkeys(rows, merged))
                     row += times
                 element.clear()
     return details
 
 
-def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the problems and the texts of a row by column."""
+def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str], list[tuple[int, int]]]:
+    """Return the problems and the texts of a row by column, and the columns of its merged cells."""
     problems: dict[int, str] = {}
     texts: dict[int, str] = {}
+    merged: list[tuple[int, int]] = []
     column = 0
     for cell in row:
         if cell.tag not in {f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"}:
             continue
         times = int(cell.get(f"{_TABLE}number-columns-repeated", "1"))
-        if cell.get(f"{_CALC}value-type") == "error":
+        if _is_error(cell):
             problem = cell.findtext(f"{_TEXT}p") or UNKNOWN_ERROR
         elif cell.get(f"{_TABLE}formula") is not None and cell.get(f"{_OFFICE}value-type") is None:
             problem = NO_VALUE
@@ -65,8 +76,18 @@ def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str]]:
             problems.update(dict.fromkeys(columns, problem))
         elif (text := _text(cell)) is not None:
             texts.update(dict.fromkeys(columns, text))
+        if (spanned := int(cell.get(f"{_TABLE}number-columns-spanned", "1"))) > 1:
+            merged.append((column, column + spanned - 1))
         column += times
-    return problems, texts
+    return problems, texts, merged
+
+
+def _is_error(cell: Element) -> bool:
+    """Return whether the value is an error. OpenOffice saves the number 0, and the error only as the text that it shows."""
+    if "error" in {cell.get(f"{_CALC}value-type"), cell.get(f"{_OFFICE}value-type")}:
+        return True
+    is_number = cell.get(f"{_TABLE}formula") is not None and cell.get(f"{_OFFICE}value") is not None
+    return is_number and _ERROR_TEXT.match(cell.findtext(f"{_TEXT}p") or "") is not None
 
 
 def _text(cell: Element) -> str | None:
@@ -74,7 +95,7 @@ def _text(cell: Element) -> str | None:
     match cell.get(f"{_OFFICE}value-type"):
         case "time":
             return _elapsed(cell.get(f"{_OFFICE}time-value", ""))
-        case "string" if cell.get(f"{_OFFICE}string-value") is None:
+        case "string" | None if cell.get(f"{_OFFICE}string-value") is None:
             paragraphs = [child for child in cell if child.tag == f"{_TEXT}p"]
             if any(part.tag in _BREAKS for paragraph in paragraphs for part in paragraph.iter()):
                 return "\n".join(map(_paragraph, paragraphs))

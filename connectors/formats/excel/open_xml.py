@@ -109,7 +109,7 @@ def _sheet_of(package: OpcPackage, book: str, sheet: str) -> tuple[str, bool]:
 
 
 def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
-    """Return the date formats of the styles that show dates, by the style numbers that cells refer to."""
+    """Return the formats of the styles that show dates or times, by the style numbers that cells refer to."""
     codes: dict[str, str] = {}
     formats: dict[str, DateFormat] = {}
     with package.open(styles) as file:
@@ -120,7 +120,7 @@ def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
                 for number, style in enumerate(child for child in element if local_name(child.tag) == "xf"):
                     code = style.get("numFmtId", "0")
                     shown = date_format(codes.get(code) or built_in_format(int(code)))
-                    if shown.has_date:
+                    if shown.has_date or shown.has_time:
                         formats[str(number)] = shown
     return formats
 
@@ -128,8 +128,8 @@ def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
 def _is_worth_parsing(package: OpcPackage, part: str, formats: Mapping[str, DateFormat], *, since_1904: bool) -> bool:
     """Return True if a sheet may have errors, formulas, or dates that calamine shortens. Most sheets have none."""
     marks = [rb"""\bt=["']e["']""", rb"<(?:\w+:)?f[\s/>]"]
-    if with_time := [number for number, shown in formats.items() if shown.has_time or since_1904]:
-        marks.append(rb"""\bs=["'](?:%s)["']""" % b"|".join(number.encode() for number in with_time))
+    if dates := [number for number, one in formats.items() if one.has_date and (one.has_time or since_1904)]:
+        marks.append(rb"""\bs=["'](?:%s)["']""" % b"|".join(number.encode() for number in dates))
     if formats:
         marks.append(rb"v>\s*-")
     wanted = re.compile(b"|".join(marks))

@@ -13,7 +13,7 @@ import msgspec
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, joined_names, named_columns
 from connectors.formats.column_order import ColumnOrder
 from connectors.formats.excel.area import Area, column_letters
-from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails
+from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails, duration_text
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import MOST_ROWS, preamble_facts
@@ -28,8 +28,8 @@ _WHOLE_SHEET = Area()
 CORRECT = "Correct the cell in the workbook, or set 'errors: missing' to read the row without it."
 SAVE = "Open the workbook in its program and save it, because that stores the values of formulas."
 
-Cell = tuple[int, int]
-"""Row and column, both from 0."""
+MergedCells: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
+"""By the first row, the first and the last column of each merged cell, all from 0."""
 Row = tuple[int, list[str]]
 """A row's number in the spreadsheet, and its cells as text."""
 
@@ -70,7 +70,9 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
     details = read_details(whole, kind, name, cells.name)
     left = cells.start[1] if cells.start else 0
     rows = _rows(cells.iter_rows(), left, layout.area, details.texts)
-    top = _read_top(rows, layout, cells.merged_cell_ranges or [], name)
+    for (row, first), (_, last) in cells.merged_cell_ranges or []:
+        details.merged[row].append((first, last))
+    top = _read_top(rows, layout, details.merged, name)
     yield from _chunks(rows, top, details, layout, {"file.sheet": cells.name, **top.facts})
 
 
@@ -97,7 +99,7 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: 
         yield number, texts[area.left :]
 
 
-def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _SheetTop:
+def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: MergedCells, name: str) -> _SheetTop:
     """Read the rows above the first record: the preamble, the header and the units."""
     if layout.columns:
         return _SheetTop(names=layout.columns, row=0, facts={})
@@ -111,7 +113,7 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
         wanted = "that is not empty" if layout.header_row is None else f"{layout.header_row} (header_row)"
         raise SourceBroken(f"{name} has no row {wanted}, which should be its header.")
     head = [first, *islice(rows, layout.header_rows - 1)]
-    spread = [_spread_merged(number, texts, merged, layout.area.left) for number, texts in head]
+    spread = [_spread_merged(texts, merged.get(number - 1, ()), layout.area.left) for number, texts in head]
     joined = joined_names(spread)
     while joined and not joined[-1]:
         joined.pop()  # cells after the last name may have a format but no text
@@ -127,11 +129,11 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
     return _SheetTop(names=names, row=first[0], facts=facts)
 
 
-def _spread_merged(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], left: int) -> list[str]:
-    """Return a header row. If a merged cell begins in this row, each of the cell's columns gets its text."""
+def _spread_merged(texts: list[str], merged: Sequence[tuple[int, int]], left: int) -> list[str]:
+    """Return a header row. Each column of the merged cells that begin in this row gets the text of its cell."""
     spread = [text.strip() for text in texts]
-    for (top, first), (_, last) in merged:
-        if top == number - 1 and 0 <= first - left < len(spread):
+    for first, last in merged:
+        if 0 <= first - left < len(spread):
             for column in range(first - left, min(last - left + 1, len(spread))):
                 spread[column] = spread[first - left]
     return spread
@@ -252,11 +254,4 @@ def _cell_text(cell: _CalamineCell) -> str:
         case datetime() | date() | time():
             return cell.isoformat()
         case timedelta():
-            return _format_duration(cell)
-
-
-def _format_duration(duration: timedelta) -> str:
-    sign = "-" if duration < timedelta(0) else ""
-    seconds, micros = divmod(abs(duration) // timedelta(microseconds=1), 10**6)
-    fraction = f".{micros:06d}".rstrip("0") if micros else ""
-    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
+            return duration_text(cell)

@@ -1,10 +1,14 @@
-"""Repairs xlsx files that calamine refuses because of module sheets without a part, or error values of newer programs."""
+"""Repairs workbooks that calamine refuses or reads incompletely.
+
+In xlsx, these are module sheets without a part, and error values of newer programs. In ods, these are texts without a type.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Container
 
 from connectors.formats.excel.open_xml import OpcPackage
@@ -15,6 +19,9 @@ _ERROR = re.compile(
     rb"""(?P<before>\st=["']e["'][^<>]*+>(?:<(?:\w+:)?f\b[^<>]*+>(?:[^<>]*+</(?:\w+:)?f>)?+)?+<(?:\w+:)?v>)(?P<error>[^<>]*+)(?=<)"""
 )
 _KNOWN_ERRORS = frozenset({b"#NULL!", b"#DIV/0!", b"#VALUE!", b"#REF!", b"#NAME?", b"#NUM!", b"#N/A", b"#DATA!"})
+_UNTYPED = re.compile(
+    rb"(<table:(?:covered-)?table-cell\b(?![^<>]*\s(?:office:value-type|table:formula)=)[^<>]*)(?=>\s*<text:p\b)"
+)
 _NOT_NEEDED = re.compile(r"xl/(?:media|drawings|charts|embeddings|theme|printersettings)/", re.IGNORECASE)
 
 
@@ -43,6 +50,27 @@ def repair_xlsx(whole: io.BytesIO) -> io.BytesIO | None:
             is_changed = is_changed or repaired != data
             target.writestr(info.filename, repaired)
     return copy if is_changed else None
+
+
+def repair_ods(whole: io.BytesIO) -> io.BytesIO | None:
+    """Return a copy in which each cell with a text has a type; None if there is nothing to repair.
+
+    Some libraries write texts without a type. Spreadsheet programs show them, but calamine reads empty cells.
+    """
+    copy = io.BytesIO()
+    with zipfile.ZipFile(whole) as archive:
+        try:
+            content = archive.read("content.xml")
+        except (zlib.error, EOFError, RuntimeError):  # damaged or encrypted: calamine reports it
+            return None
+        repaired = _UNTYPED.sub(rb'\1 office:value-type="string"', content)
+        if repaired == content:
+            return None
+        with zipfile.ZipFile(copy, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
+            for name in {"mimetype", "META-INF/manifest.xml"}.intersection(archive.namelist()):
+                target.writestr(name, archive.read(name))
+            target.writestr("content.xml", repaired)
+    return copy
 
 
 def _without_modules(book: bytes, relations: Container[str]) -> bytes:

@@ -22,7 +22,7 @@ from connectors.formats.excel.details import CellDetails, WorkbookDamaged
 from connectors.formats.excel.legacy_workbook import read_xls_details
 from connectors.formats.excel.open_document import read_ods_details
 from connectors.formats.excel.open_xml import OpcPackage, read_xlsx_details
-from connectors.formats.excel.repair import repair_xlsx
+from connectors.formats.excel.repair import repair_ods, repair_xlsx
 from ingestd.sdk import SourceBroken
 
 Kind: TypeAlias = Literal["xls", "xlsx", "xlsb", "ods"]
@@ -117,7 +117,7 @@ def open_sheet(whole: io.BytesIO, kind: Kind, name: str, wanted: str | int | Non
     """
     try:
         try:
-            return _find_sheet(whole, name, wanted)
+            return _find_sheet((repair_ods(whole) if kind == "ods" else None) or whole, name, wanted)
         except CalamineError:
             if kind != "xlsx" or (repaired := repair_xlsx(whole)) is None:
                 raise

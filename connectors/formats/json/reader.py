@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import BinaryIO
 
 import msgspec
@@ -22,6 +23,7 @@ _TOKEN = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+)'
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*"|"|[\[\]{},]', re.DOTALL)
 _COMMA = re.compile(rb"[ \t\r\n]*,")
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 _CUTS = 8
 """The maximum number of cuts that `Items._decode_many` tries in a block."""
@@ -94,6 +96,7 @@ class Items:
         """
         self._skip_space()
         if not self._path and self._peek() == b"{":
+            self._require_one_document()
             yield self._read_rest()
             return
         self._enter_array()
@@ -163,6 +166,17 @@ class Items:
             raise SourceBroken(
                 f"{self._name}: text follows the end of the document, but one JSON document is expected."
             )
+
+    def _require_one_document(self) -> None:
+        """Raise `SourceBroken` if the first line is a whole object and another object follows, as in NDJSON."""
+        line, _, rest = self._buffer[self._at :].partition(b"\n")
+        if rest.lstrip(_SPACE).startswith(b"{"):
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                _OBJECT.decode(line)
+                raise SourceBroken(
+                    f"{self._name} has several JSON documents, one in each line, but one document is expected. If it is a file,"
+                    " set format: ndjson, or rename it to .ndjson."
+                )
 
     def _skip_value(self) -> None:
         depth = 0

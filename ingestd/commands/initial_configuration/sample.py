@@ -39,12 +39,14 @@ class SampleRecords(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a sample.
 
     ``first``: the first records, at least `RECORDS` if possible. ``facts``: how the sample was read. ``key``: the primary key.
+    ``rejected``: the reason of the first rejected record.
     """
 
     profile: ColumnProfile
     first: pl.DataFrame
     facts: Mapping[str, str] = msgspec.field(default_factory=dict)
     key: tuple[str, ...] = ()
+    rejected: str = ""
 
 
 def batches_of_file(path: Path, settings: FormatSettings) -> Iterator[Batch]:
@@ -112,19 +114,25 @@ def records_of_table(url: str, table: str) -> SampleRecords:
 
 def require_records(records: SampleRecords, name: str) -> None:
     """Raise `SourceBroken` if a sample has no records."""
+    if not records.profile.records and records.rejected:
+        raise SourceBroken(f"{name} has no record that can be read. The first one was rejected: {records.rejected}")
     if not records.profile.records:
         raise SourceBroken(f"{name} has no records, so its columns are not known. Name a sample with records.")
 
 
 def _collected(batches: Iterable[Batch]) -> SampleRecords:
-    profile, frames, facts = ColumnProfile(), list[pl.DataFrame](), dict[str, str]()
+    profile, frames, facts, rejected = ColumnProfile(), list[pl.DataFrame](), dict[str, str](), ""
     for batch in batches:
         if profile.records < RECORDS:
             frames.append(batch.records)
         profile.add(batch.records)
         facts |= batch.facts
+        rejected = rejected or next((one.reason for one in batch.rejects), "")
     return SampleRecords(
-        profile=profile, first=pl.concat(frames, how="diagonal") if frames else pl.DataFrame(), facts=facts
+        profile=profile,
+        first=pl.concat(frames, how="diagonal") if frames else pl.DataFrame(),
+        facts=facts,
+        rejected=rejected,
     )
 
 

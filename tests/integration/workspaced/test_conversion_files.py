@@ -13,14 +13,19 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import polars as pl
 import pytest
 from PIL import Image
 
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
+from tests.support.workbook_bytes import ods as libre_office
+from tests.support.workbook_bytes import ods_cell, ods_row
+from workspaced.core.table_file import TableFile
 from workspaced.resources.cloud_storage import child, job
 from workspaced.resources.cloud_storage.converters.registry import converter_of
+from workspaced.resources.cloud_storage.table_files import TableFiles
 from workspaced.settings.workers import ConversionSettings
 
 
@@ -147,6 +152,44 @@ async def test_each_sheet_of_a_workbook_is_a_table(tmp_path: Path) -> None:
         (date(2023, 3, 15), datetime.fromisoformat("2023-03-15T12:00")),
         (date(2023, 3, 16), None),
     ]
+
+
+async def test_a_duration_in_a_workbook_is_hours_minutes_and_seconds(tmp_path: Path) -> None:
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    sheet: Any = book.worksheets[0]
+    for number, value in enumerate(("balance", 1.5, -0.25, 0.5 / 86400), start=1):
+        sheet.cell(number, 1, value).number_format = "[h]:mm:ss"
+    book.save(content)
+    made = await _made(tmp_path, "hours.xlsx", content.getvalue())
+    assert made.table("Sheet.parquet")["balance"].to_list() == ["36:00:00", "-06:00:00", "00:00:00.5"]
+
+
+async def test_an_imported_error_or_formula_without_a_value_is_no_empty_cell(tmp_path: Path) -> None:
+    cells = (
+        '<c r="A1" t="e"><v>#N/A</v></c>',
+        '<c t="e" r="A2"><f>B9()</f><v>#SPILL!</v></c>',
+        '<c r="A3"><f>1+1</f><v/></c>',
+        '<c r="A4" t="str"><f>LEFT("a",0)</f><v></v></c><c r="B4"><v>0.1</v></c>',
+        '<c r="A5"><f>1+1</f><v>2</v></c>',
+    )
+    rows = "".join(f'<row r="{number}">{cell}</row>' for number, cell in enumerate(cells, start=1))
+    table = await TableFiles(tmp_path, ConversionSettings()).read("a.xlsx", xlsx({"S": rows}))
+    assert table.text == "#N/A\t\n#SPILL!\t\n=1+1\t\n\t0.1\n2\t\n"
+    error = ods_cell("#DIV/0!", 'office:value-type="string" office:string-value="" calcext:value-type="error"')
+    table = await TableFiles(tmp_path, ConversionSettings()).read("a.ods", libre_office(ods_row(ods_cell("a"), error)))
+    assert table.text == "a\t#DIV/0!\n"
+
+
+async def test_an_import_reads_the_first_visible_sheet_with_cells(tmp_path: Path) -> None:
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    lists: Any = book.worksheets[0]
+    lists.title, lists.sheet_state = "Lists", "hidden"
+    lists.append(["kg", "g"])
+    book.create_sheet("Cover")
+    book.create_sheet("Masses").append(["a", 1])
+    book.save(content)
+    table = await TableFiles(tmp_path, ConversionSettings()).read("masses.xlsx", content.getvalue())
+    assert table == TableFile(text="a\t1\n", sheet="Masses", others=2)
 
 
 async def test_an_open_document_is_converted_as_a_workbook(tmp_path: Path) -> None:

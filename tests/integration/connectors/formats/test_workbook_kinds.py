@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from connectors.formats import RecordChunk
 from connectors.formats.excel import Excel
@@ -138,10 +139,53 @@ def test_a_date_without_a_time_has_no_time(serial: float, code: str, text: str) 
     assert chunk.records.rows() == [(text,)]
 
 
+@pytest.mark.parametrize(("serial", "text"), [(-0.25, "-06:00:00"), (-2.25, "-54:00:00")])
+@pytest.mark.parametrize(
+    "workbook",
+    [
+        lambda serial: xlsx(["balance"], [serial], formats={"A2": "hh:mm"}, epoch=CALENDAR_MAC_1904),
+        lambda serial: xlsx(["balance"], [serial], formats={"A2": "hh:mm"}),
+        lambda serial: xls([["balance"], [(serial, "hh:mm")]]),
+        lambda serial: xlsb([["balance"], [(serial, "hh:mm")]]),
+    ],
+    ids=["1904", "1900", "xls", "xlsb"],
+)
+def test_a_negative_time_keeps_its_sign(workbook: Callable[[float], bytes], serial: float, text: str) -> None:
+    assert read(workbook(serial)).records.rows() == [(text,)]
+
+
 def test_the_first_day_of_a_workbook_with_the_1904_date_system() -> None:
     epoch = datetime(1904, 1, 1)  # noqa: DTZ001 - a cell knows no zone
     chunk = read(xlsx(["when"], [0.5], [0], [1], formats={f"A{row}": "yyyy-mm-dd" for row in (2, 3, 4)}, epoch=epoch))
     assert chunk.records.rows() == [("1904-01-01T12:00:00",), ("1904-01-01",), ("1904-01-02",)]
+
+
+def test_a_merged_header_cell_belongs_to_each_of_its_columns_in_every_kind_of_workbook() -> None:
+    rows: list[list[Any]] = [
+        ["part", "mass", None, "cost", None],
+        [None, "min", "max", "min", "max"],
+        ["A", 1.0, 2.0, 3.0, 4.0],
+    ]
+
+    def merge(sheet: Any) -> None:
+        sheet.merge_cells("B1:C1")
+        sheet.merge_cells("D1:E1")
+
+    wide = 'office:value-type="string" table:number-columns-spanned="2"'
+    covered = "<table:covered-table-cell/>"
+    workbooks = [
+        xlsx(*rows, change=merge),
+        xlsb(rows, merged=[(0, 0, 1, 2), (0, 0, 3, 4)]),
+        ods(
+            ods_row(ods_cell("part"), ods_cell("mass", wide), covered, ods_cell("cost", wide), covered),
+            ods_row(ods_cell("", ""), *map(ods_cell, ("min", "max", "min", "max"))),
+            ods_row(*map(ods_cell, "A1234")),
+        ),
+    ]
+    for data in workbooks:
+        chunk = read(data, header_rows=2)
+        assert chunk.records.columns == ["part", "mass min", "mass max", "cost min", "cost max"]
+        assert chunk.records.rows() == [("A", "1", "2", "3", "4")]
 
 
 def test_cells_after_the_last_named_column_are_reported() -> None:

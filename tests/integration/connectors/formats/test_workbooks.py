@@ -175,6 +175,31 @@ def test_an_open_document_and_its_error_cells() -> None:
     assert [reject.reason for reject in chunk.rejects] == [f"The row has #N/A in B5 (mass). {CORRECT}"]
 
 
+def test_a_text_of_an_open_document_without_a_type_is_a_text() -> None:
+    data = ods(
+        ods_row(ods_cell("part", ""), ods_cell("mass", "")),
+        ods_row(ods_cell("A"), ods_cell("0.10", ""), "<table:table-cell/>"),
+        ods_row(ods_cell("B<text:tab/>C", ""), ods_cell("2", 'office:value-type="float" office:value="2"')),
+    )
+    chunk = read(data, "a.ods")
+    assert chunk.records.columns == ["part", "mass"]
+    assert chunk.records.rows() == [("A", "0.10"), ("B\tC", "2")]
+
+
+@pytest.mark.parametrize("error", ["#N/A", "#WERT!", "#VALEUR !", "Err:502"])
+def test_an_error_that_openoffice_saves_as_the_number_0_is_an_error(error: str) -> None:
+    number = 'office:value-type="float" office:value="0"'
+    data = ods(
+        ods_row(ods_cell("part"), ods_cell("mass")),
+        ods_row(ods_cell("A"), ods_cell(error, f'table:formula="oooc:=[.C1]" {number}')),
+        ods_row(ods_cell("B"), ods_cell("#0", f'table:formula="of:=[.C2]" {number}')),
+        ods_row(ods_cell("C"), ods_cell(error, number)),
+    )
+    chunk = read(data, "a.ods")
+    assert chunk.records.rows() == [("B", "0"), ("C", "0")]
+    assert [reject.reason for reject in chunk.rejects] == [f"The row has {error} in B2 (mass). {CORRECT}"]
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [

@@ -1,9 +1,11 @@
-"""Converter of a workbook to text: the cells of the first sheet that has cells, separated by tabs."""
+"""Converter of a workbook to text: the cells of the first visible sheet that has cells, separated by tabs."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
+
+from python_calamine import SheetVisibleEnum
 
 from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
 from workspaced.resources.cloud_storage.converters.spreadsheets import open_workbook, rows_of, sheet_names
@@ -13,11 +15,13 @@ from workspaced.resources.cloud_storage.converters.tables import cell_text
 def convert(source: Path, into: Path) -> list[Produced]:
     """Make ``table.tsv``, and ``sheets.txt`` with the names of all sheets, the converted sheet first; see `Convert`.
 
-    A number is written as the shortest text that converts back to the same binary number.
+    A number is written as the shortest text that converts back to the same binary number, and an error as its text. So an
+    error never replaces a value by the empty text.
     """
     outputs = Outputs(into)
-    with open_workbook(source) as workbook:
-        for name in sheet_names(workbook):
+    with open_workbook(source, shows_errors=True) as workbook:
+        hidden = {sheet.name for sheet in workbook.sheets_metadata if sheet.visible != SheetVisibleEnum.Visible}
+        for name in sorted(sheet_names(workbook), key=hidden.__contains__):
             rows = list(rows_of(workbook.get_sheet_by_name(name)))
             if not rows:
                 continue

@@ -15,6 +15,7 @@ import polars as pl
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, PasswordError, SheetTypeEnum
 
 from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
+from workspaced.resources.cloud_storage.converters.shown_errors import with_shown_errors
 from workspaced.resources.cloud_storage.converters.tables import PARQUET, column_names, of_cells, write_preview
 
 SHEETS: Final = 50
@@ -37,11 +38,16 @@ def convert(source: Path, into: Path) -> list[Produced]:
 
 
 @contextmanager
-def open_workbook(source: Path) -> Iterator[CalamineWorkbook]:
-    """Open a workbook. Raises ConversionRefused: the workbook can't be read when it is opened, or in the ``with`` block."""
+def open_workbook(source: Path, *, shows_errors: bool = False) -> Iterator[CalamineWorkbook]:
+    """Open a workbook. ``shows_errors``: in xlsx and ods, a cell with an error has the error's text instead of no value.
+
+    Raises:
+        ConversionRefused: the workbook can't be read when it is opened, or in the ``with`` block.
+    """
     _require_convertible(source)
+    copy = with_shown_errors(source) if shows_errors else None
     try:
-        with _opened(source) as workbook:
+        with _opened(source) if copy is None else CalamineWorkbook.from_filelike(copy) as workbook:
             yield workbook
     except PasswordError as error:
         raise _protected() from error
