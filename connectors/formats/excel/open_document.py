@@ -86,8 +86,8 @@ def _is_error(cell: Element) -> bool:
     """Return whether the value is an error. OpenOffice saves the number 0, and the error only as the text that it shows."""
     if "error" in {cell.get(f"{_CALC}value-type"), cell.get(f"{_OFFICE}value-type")}:
         return True
-    is_number = cell.get(f"{_TABLE}formula") is not None and cell.get(f"{_OFFICE}value") is not None
-    return is_number and _ERROR_TEXT.match(cell.findtext(f"{_TEXT}p") or "") is not None
+    is_zero = cell.get(f"{_TABLE}formula") is not None and cell.get(f"{_OFFICE}value") == "0"
+    return is_zero and _ERROR_TEXT.match(cell.findtext(f"{_TEXT}p") or "") is not None
 
 
 def _text(cell: Element) -> str | None:
