@@ -258,3 +258,19 @@ def test_a_byte_order_mark_before_a_page_is_ignored(service: RestService, connec
     service.before = lambda _: Sent(raw=body)
     (batch,) = read(connect())
     assert batch.records.rows() == [("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("HTTP_PROXY", "http://127.0.0.1:1"), ("ALL_PROXY", "socks5://127.0.0.1:1"), ("NO_PROXY", "[::1],fe80::/10")],
+    ids=["a proxy", "a proxy that is not supported", "networks of IPv6"],
+)
+def test_the_variables_for_proxies_have_no_effect(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    for one in ("HTTP_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(one, raising=False)
+        monkeypatch.delenv(one.lower(), raising=False)
+    monkeypatch.setenv(name, value)
+    (batch,) = read(connect())
+    assert batch.records.height == 10
