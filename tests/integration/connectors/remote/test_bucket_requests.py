@@ -133,3 +133,17 @@ def test_an_error_of_a_server_names_what_to_do(
 def test_a_server_that_is_not_there_is_named_with_its_reason(connect_bucket: Open) -> None:
     step = next(step for step in connect_bucket(endpoint="http://127.0.0.1:1", timeout_seconds=0.2).verify())
     assert "can't be reached: Connection refused. Check endpoint" in step.sentence
+
+
+@pytest.mark.parametrize("scheme", ["s3", "az"])
+def test_a_configured_key_is_not_combined_with_credentials_of_the_environment(
+    bucket: ScriptedBucket, connect_bucket: Open, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    for name in ("AWS_SESSION_TOKEN", "AZURE_STORAGE_TOKEN"):
+        monkeypatch.setenv(name, "token-of-the-environment")
+    for name in ("AWS_SKIP_SIGNATURE", "AZURE_SKIP_SIGNATURE"):
+        monkeypatch.setenv(name, "true")
+    list(connect_bucket(url=f"{scheme}://bench/drop", secret_key="c2VjcmV0").verify())
+    shown = {"s3": "AWS4-HMAC-SHA256 Credential=test/", "az": "SharedKey test:"}[scheme]
+    assert bucket.heads[0]["authorization"].startswith(shown)
+    assert "token-of-the-environment" not in str(bucket.heads)
