@@ -92,3 +92,15 @@ def test_on_a_terminal_a_sync_shows_progress_and_the_same_last_line(tmp_path: Pa
     assert "p0: numbers: 3 records read: 3 created" in text
     assert "Sink 0 in Bench" in text
     assert text.endswith("3 entries delivered, 0 pending, 0 rejected.\r\n")
+
+
+def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "former"
+    folder.mkdir()
+    config = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
+    command = f'rmdir "$PWD"; exec "{sys.executable}" -m ingestd status -c "{config}"'
+    run = subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert "The working directory of this command was deleted" in run.stderr
