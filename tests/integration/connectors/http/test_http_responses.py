@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from ingestd.sdk import Batch, Partition, SourceBroken, SourceError, SourceUnava
 from tests.support.rest_service import Asked, RestService, Sent
 
 PARTITION = Partition(name="parts")
+FULL = Path("/dev/full")
 Connect = Callable[..., HttpConnector]
 
 
@@ -273,4 +276,17 @@ def test_the_variables_for_proxies_have_no_effect(
         monkeypatch.delenv(one.lower(), raising=False)
     monkeypatch.setenv(name, value)
     (batch,) = read(connect())
+    assert batch.records.height == 10
+
+
+def test_a_full_temporary_folder_is_named_and_the_reading_is_repeated(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connector = connect()
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "TemporaryFile", lambda **_: FULL.open("w+b", buffering=0))
+        with pytest.raises(SourceUnavailable, match=r"temporary folder \(TMPDIR\): No space left on device"):
+            read(connector)
+        assert [step.outcome for step in connector.verify()][-1] == "failed"
+    (batch,) = read(connector)
     assert batch.records.height == 10
