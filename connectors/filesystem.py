@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 from ingestd.sdk import SourceUnavailable
@@ -53,6 +55,20 @@ def translate_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise SourceUnavailable(f"{_named(error) or path} can't be used: {describe_error(error)}") from error
+
+
+def temporary_file() -> FileIO:
+    """Return a new unnamed file without a buffer, in the system's temporary folder.
+
+    Raises:
+        SourceUnavailable: the file can't be created. A FileNotFoundError would mean that a file of the source is absent.
+    """
+    try:
+        return tempfile.TemporaryFile(buffering=0)
+    except OSError as error:
+        raise SourceUnavailable(
+            f"The system's temporary folder (TMPDIR) can't be used: {describe_error(error)}"
+        ) from error
 
 
 def list_names(names: Sequence[str], most: int = 5) -> str:

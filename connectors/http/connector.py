@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
@@ -22,7 +21,7 @@ from connectors.http.collection import Collected, Faulty, collect
 from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, Validator, conditions, display
 from connectors.http.options import HttpOptions, SinceOptions
 from connectors.http.since import ChangeMark
-from connectors.http.spool import Block, Spool, Stored, digest_of
+from connectors.http.spool import Block, Spool, Stored, digest_of, open_spool
 from ingestd.sdk import (
     Batch,
     Connector,
@@ -72,7 +71,7 @@ class HttpConnector(Connector):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
         """Read all pages, then yield the records. So a lost connection causes no partial reading."""
         known = cursor if cursor is not None and not self._forgotten and self._describes(cursor) else {}
-        with closing(Spool()) as spool:
+        with open_spool() as spool:
             yield from self._snapshot(spool, known) if self.options.since is None else self._incremental(spool, known)
         self._forgotten = False
 
@@ -80,7 +79,7 @@ class HttpConnector(Connector):
         """Check that the service sends a first page with records."""
         name = "connection"
         try:
-            with closing(Spool()) as spool:
+            with open_spool() as spool:
                 since = self.options.since
                 extra = _asked(since, since.start) if since is not None else {}
                 found = self._collect(spool, extra, most_pages=1)
@@ -176,7 +175,7 @@ class HttpConnector(Connector):
 
     def _finds_again(self, chosen: Sequence[Stored]) -> bool:
         """Read all pages again. Return whether they have the keys of ``chosen``, and no total contradicts these keys."""
-        with closing(Spool()) as second:
+        with open_spool() as second:
             found = self._collect(second, {})
             keys = {one.key for one in second.stored}
             return keys == {one.key for one in chosen} and found.fits_total(keys)

@@ -188,6 +188,7 @@ class PageExchange:
                 timeout=options.timeout_seconds,
                 follow_redirects=False,
                 limits=httpx.Limits(max_connections=2),
+                trust_env=False,  # a proxy of the environment would get the credentials
             )
         return self._client
 

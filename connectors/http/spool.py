@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import TypeAlias
 
 import msgspec
 
+from connectors.filesystem import describe_error, temporary_file
 from connectors.http.since import ChangeMark
+from ingestd.sdk import SourceUnavailable
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES
 
 
@@ -35,7 +38,7 @@ class Spool:
     """A file of records as JSON text. Offsets and keys are in memory: about 200 bytes for each record."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._file = io.BufferedRandom(temporary_file())
         self._size = 0
         self.stored: list[Stored] = []
 
@@ -79,6 +82,22 @@ class Spool:
 
     def _is_needed(self, stored: Stored, last: Stored) -> bool:
         return stored is last or (stored.page == last.page and self.text(stored) != self.text(last))
+
+
+@contextmanager
+def open_spool() -> Iterator[Spool]:
+    """Open a new spool.
+
+    Raises:
+        SourceUnavailable: the file can't be created, or can't be written in the context.
+    """
+    try:
+        with closing(Spool()) as spool:
+            yield spool
+    except OSError as error:
+        raise SourceUnavailable(
+            f"The records can't be stored in the system's temporary folder (TMPDIR): {describe_error(error)}"
+        ) from error
 
 
 def digest_of(text: bytes) -> str:

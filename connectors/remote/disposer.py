@@ -26,6 +26,7 @@ from connectors.files.identity import Identity
 from connectors.files.quarantine import write_quarantine
 from connectors.files.receipt import AcknowledgedFile
 from connectors.files.rejected_rows import QuarantineSource
+from connectors.filesystem import temporary_file
 from connectors.formats import Format
 from connectors.remote.address import join
 from connectors.remote.folder import RemoteDropFile, RemoteFolder
@@ -213,7 +214,7 @@ class RemoteDisposer:
         return bool(sha256) and self._has_content(path, existing, sha256)
 
     def _has_content(self, path: str, identity: Identity, sha256: str) -> bool:
-        with tempfile.TemporaryFile() as copy:
+        with temporary_file() as copy:
             self._store.fetch(path, cast("BinaryIO", copy), expected=identity)
             copy.seek(0)
             return hashlib.file_digest(copy, "sha256").hexdigest() == sha256

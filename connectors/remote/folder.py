@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import io
-import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from connectors.directory.readiness.rule import TEXT_BYTES
 from connectors.directory.scan import NameFilter, ScanResult, has_temporary_name, is_temporary
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
+from connectors.filesystem import temporary_file
 from connectors.formats.names import is_no_data_folder
 from connectors.remote.address import join
 from connectors.remote.options import RemoteOptions
@@ -149,7 +149,7 @@ class RemoteFolder:
 
     def open(self, path: str, name: str, expected: Identity | None = None) -> OpenFile:
         """Copy a file of the server to an unnamed local file, and open it."""
-        copy = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the caller closes it
+        copy = temporary_file()
         try:
             identity = self.store.fetch(path, cast("BinaryIO", copy), expected=expected)
             copy.seek(0)
@@ -190,7 +190,7 @@ class RemoteFolder:
     @contextmanager
     def open_scanned(self, name: str, identity: Identity) -> Iterator[BinaryIO]:
         """See `ScannedFolder.open_scanned`. The context opens an unnamed local copy."""
-        with tempfile.TemporaryFile() as copy:
+        with io.BufferedRandom(temporary_file()) as copy:
             self.store.fetch(self.path(name), cast("BinaryIO", copy), expected=identity)
             copy.seek(0)
             yield cast("BinaryIO", copy)

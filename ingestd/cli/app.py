@@ -77,6 +77,7 @@ class DaemonVerbs(Verbs):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb. An expected error prints a sentence to standard error and sets the matching exit code."""
         try:
+            _check_working_directory()
             return super().invoke(ctx)
         except ConfigurationError as error:
             for mistake in error.mistakes:
@@ -97,6 +98,17 @@ class DaemonVerbs(Verbs):
         except BaseException as error:  # noqa: BLE001 - the top-level handler
             _report_bug(error, debug=bool(ctx.params.get("debug")))
             ctx.exit(ExitCode.BUG)
+
+
+def _check_working_directory() -> None:
+    """Raise click.UsageError if relative paths can't be used, because a program deleted or replaced the folder."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise click.UsageError(
+            "The working directory of this command was deleted, or deleted and created again. Change to an existing folder with"
+            " 'cd', then run the command again."
+        ) from None
 
 
 def _print_error(error: object) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import partial
 
 from ingestd.core.errors import NotRolledBack, RunNotHeld
 from ingestd.daemon.control.message import ReadStatus, StatusText
@@ -65,6 +68,8 @@ class CommandHandler:
     control: PipelineControl
     reloader: Reloader
     emit: Emit
+    explaining: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 2, thread_name_prefix="explain"))
+    """Own threads for ``explain``. While a folder does not respond, it would occupy threads that the daemon needs."""
 
     async def perform(self, request: Request, by: str) -> Response:
         """Execute a request; ``by`` is the requesting account."""
@@ -77,7 +82,7 @@ class CommandHandler:
             case CheckDrift():
                 response = await self.check(request.pipelines, mode=request.mode)
             case Explain() | ReadStatus():
-                response = await asyncio.to_thread(self._look, request)
+                response = await self._look(request)
             case ReadNotices():
                 response = self.sources()
             case MoveCursor():
@@ -92,11 +97,12 @@ class CommandHandler:
                 raise RequestRefused("This daemon runs without --standby, so no other daemon takes over from it.")
         return response
 
-    def _look(self, request: Explain | ReadStatus) -> Response:
-        """Return the response to a request that only reads. Blocks."""
+    async def _look(self, request: Explain | ReadStatus) -> Response:
+        """Return the response to a request that only reads."""
         if isinstance(request, Explain):
-            return self.explain(request)
-        return StatusText(text=self.status(request.as_json))
+            explain = partial(copy_context().run, self.explain, request)  # the context has the time zone of the request
+            return await asyncio.get_running_loop().run_in_executor(self.explaining, explain)
+        return StatusText(text=await asyncio.to_thread(self.status, request.as_json))
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
         """Retry the selected rejections. Request a reading of each configured pipeline that has records to map again."""

@@ -21,7 +21,7 @@ _SYSTEM_FOLDERS = {
 
 _SYSTEM_ONLY = re.compile(
     r"^(User|Group|After|Wants|CapabilityBoundingSet|AmbientCapabilities|Protect\w+|Private\w+|DevicePolicy|ReadWritePaths|RemoveIPC"
-    r"|KeyringMode|OOMPolicy|StateDirectory\w*|WorkingDirectory)=.*\n",
+    r"|KeyringMode|StateDirectory\w*|WorkingDirectory)=.*\n",
     re.MULTILINE,
 )
 """Settings that the service manager of a user can't apply, because they need privileges, other users, or units of the system.

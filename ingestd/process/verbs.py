@@ -14,6 +14,7 @@ import click
 from ingestd.process.cycle_collection import begin_program, paused
 from ingestd.process.deferred_imports import defer_imports
 from ingestd.process.standard_streams import open_standard_streams, output_failure
+from ingestd.process.utf8_mode import require_utf8_mode
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -38,6 +39,7 @@ class Verbs(click.Group):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program, which ends afterwards. Tests call `main` instead, because their process continues."""
+        require_utf8_mode()
         begin_program()
         return super().__call__(*args, **kwargs)
 

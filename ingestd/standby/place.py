@@ -224,13 +224,20 @@ def _open_store(bucket: str, settings: StandbySettings) -> S3Store:
         raise standby_mistake(f"s3:// needs obstore: install ingestd[objects] ({error}).") from error
     endpoint, wait = settings.endpoint.rstrip("/"), timedelta(seconds=_REQUEST_SECONDS)
     config: Any = {"region": settings.region} | ({"endpoint": endpoint} if endpoint else {})
+    key: Any = None
     if settings.access_key:
         secret = settings.secret_key.get_secret_value() if settings.secret_key is not None else ""
-        config |= {"access_key_id": settings.access_key, "secret_access_key": secret}
+        config["skip_signature"] = False
+        # With a key in ``config``, obstore would also send the session token of the environment.
+        key = {"access_key_id": settings.access_key, "secret_access_key": secret, "expires_at": None}
     options: Any = {"allow_http": endpoint.startswith("http://"), "connect_timeout": wait, "timeout": wait}
     try:
         return S3Store(
-            bucket, config=config, client_options=options, retry_config={"max_retries": 1, "retry_timeout": wait}
+            bucket,
+            config=config,
+            client_options=options,
+            retry_config={"max_retries": 1, "retry_timeout": wait},
+            credential_provider=(lambda: key) if key else None,
         )
     except ValueError as error:
         raise standby_mistake(

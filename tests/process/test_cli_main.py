@@ -92,3 +92,34 @@ def test_on_a_terminal_a_sync_shows_progress_and_the_same_last_line(tmp_path: Pa
     assert "p0: numbers: 3 records read: 3 created" in text
     assert "Sink 0 in Bench" in text
     assert text.endswith("3 entries delivered, 0 pending, 0 rejected.\r\n")
+
+
+def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "former"
+    folder.mkdir()
+    config = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
+    command = f'rmdir "$PWD"; exec "{sys.executable}" -m ingestd status -c "{config}"'
+    run = subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert "The working directory of this command was deleted" in run.stderr
+
+
+def test_the_name_of_a_file_does_not_depend_on_the_locale(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop/Prüfstand.csv").write_text("part,mass\nA,1\n")
+    source = {"connector": "directory", "path": "drop", "settle_seconds": 0}
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, source)
+        config.write_text(config.read_text().replace("0.{n}", "{file.stem}").replace("{n}", "{mass}"))
+        run = subprocess.run(
+            [sys.executable, "-m", "ingestd", "sync"],
+            cwd=tmp_path,
+            env=environment(tmp_path, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0"),
+            capture_output=True,
+            check=False,
+        )
+    assert run.returncode == 0, run.stderr
+    assert "Prüfstand.csv: 1 record read: 1 created" in run.stdout.decode()

@@ -139,6 +139,14 @@ def test_the_unit_waits_for_the_end_and_restarts_without_limit_after_all_but_per
     assert setting(name, "Type") == (["notify"] if name == "workspaced" else ["notify", "notify-reload"])
 
 
+def test_a_parser_process_that_the_kernel_kills_for_lack_of_memory_does_not_end_the_unit(tmp_path: Path) -> None:
+    units = [path.read_text() for path in UNITS.glob("*.service")]
+    of_an_account = [text for path, text in user_units({}, tmp_path).items() if path.suffix == ".service"]
+    assert len(units) == len(NAMES)
+    for text in units + of_an_account:
+        assert re.findall(r"^OOMPolicy=(.*)$", text, re.MULTILINE) == ["continue"]
+
+
 def test_a_wrong_configuration_ends_the_main_process_of_the_unit_with_a_status_that_is_not_restarted(
     tmp_path: Path,
 ) -> None:

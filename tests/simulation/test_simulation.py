@@ -123,7 +123,7 @@ def test_a_connection_that_is_accepted_during_a_stop_is_found_within_two_hundred
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ControlServer, "_accept", accept_when_it_runs)
-    found = find_violation(range(1, 201))
+    found = find_violation(range(101, 301))
     assert "the daemon has ended, but its connection is still open" in found
 
 

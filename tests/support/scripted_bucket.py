@@ -20,13 +20,14 @@ class ScriptedBucket:
     """A bucket with ``objects`` by path. ``listed_etag``: the format of an ETag in a listing; ETags in headers have quotes.
 
     ``fault``: the status and body of all responses; with ``fault_at``, only for pages of listings that begin at this object or
-    later. ``page``: the number of objects in a page.
+    later. ``page``: the number of objects in a page. ``heads``: the headers of each request, by lower-case name.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.listed_etag = "&quot;{}&quot;"
         self.requests: Counter[str] = Counter()
+        self.heads: list[dict[str, str]] = []
         self.fault: tuple[int, str] | None = None
         self.fault_at = 0
         self.page = 1_000
@@ -83,6 +84,7 @@ def scripted_bucket() -> Iterator[ScriptedBucket]:
         disable_nagle_algorithm = True  # head and body are two writes
 
         def do_GET(self) -> None:
+            bucket.heads.append({name.lower(): value for name, value in self.headers.items()})
             status, headers, body = bucket.respond(self.command, self.path)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import pwd
 import socket
@@ -111,7 +112,8 @@ class ControlServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):  # the client may leave before the response
             try:
-                writer.write(await self._respond(reader, _peer_account(writer)))
+                by = await asyncio.to_thread(account, _peer_uid(writer))
+                writer.write(await self._respond(reader, by))
             except asyncio.CancelledError:
                 writer.write(encode_refusal(_STOPPING))
             finally:
@@ -132,16 +134,18 @@ class ControlServer:
             return encode_refusal(str(error))
 
 
-def _peer_account(writer: asyncio.StreamWriter) -> str:
-    """Return the account of the peer, as reported by the kernel."""
+def _peer_uid(writer: asyncio.StreamWriter) -> int:
+    """Return the number of the peer's account, as reported by the kernel."""
     # The event loop's socket object may lack getsockopt, but has a file descriptor.
     with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as peer:
         found = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return account(struct.unpack("3i", found)[1])
+    uid: int = struct.unpack("3i", found)[1]
+    return uid
 
 
+@functools.cache
 def account(uid: int) -> str:
-    """Return the name of an account, or its number if it has no name."""
+    """Return the name of an account, or its number if it has no name. Blocks while a directory service does not respond."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import pwd
 import socket
 import stat
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +20,7 @@ from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import DropRejected, Explain, Explained, Request, Response, RetryRejected
-from ingestd.daemon.control.server import ControlServer
+from ingestd.daemon.control.server import ControlServer, account
 from ingestd.daemon.explanation import explain
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.sdk import Cursor, SourceContext
@@ -100,6 +102,30 @@ async def test_requests_are_concurrent_and_a_slow_one_delays_no_other(state: Pat
         assert not slow.done()
         free.set()
         assert await slow == Retried()
+
+
+async def test_a_directory_service_that_does_not_respond_delays_only_the_command(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, responds = threading.Event(), threading.Event()
+    responded: list[bool] = []
+
+    def look_up(uid: int) -> None:
+        begun.set()
+        responded.append(responds.wait(5))
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", look_up)
+    account.cache_clear()
+    try:
+        async with listening(state, seven):
+            waiting = asyncio.create_task(call(state, DROP))
+            await asyncio.to_thread(begun.wait)
+            responds.set()
+            assert await waiting == 7
+    finally:
+        account.cache_clear()
+    assert responded == [True]
 
 
 async def test_the_path_of_a_state_file_can_exceed_the_length_of_a_socket_address(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ingestd.standby.seal import Seal
 from ingestd.standby.shipments import BLOCK_BYTES, ShipmentManifest, Shipments, ShippingStopped
 from tests.support.object_server import BUCKET, ObjectServer
 from tests.support.postgres_databases import Databases
+from tests.support.scripted_bucket import scripted_bucket
 
 KEY = bytes(range(32))
 
@@ -184,6 +185,18 @@ def test_an_unreachable_bucket_is_named_without_secrets(tmp_path: Path) -> None:
     with pytest.raises(PlaceUnavailable, match="s3://bucket/x can't be used now") as raised:
         unreachable.get("identity")
     assert "s3cret" not in str(raised.value)
+
+
+def test_a_configured_key_is_not_combined_with_credentials_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token-of-the-environment")
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    with scripted_bucket() as bucket:
+        settings = StandbySettings(endpoint=bucket.endpoint, access_key="test", secret_key=SecretStr("s3cret-key"))
+        assert open_place("s3://bench/x", settings, base=tmp_path).get("identity") is None
+    assert bucket.heads[0]["authorization"].startswith("AWS4-HMAC-SHA256 Credential=test/")
+    assert "x-amz-security-token" not in bucket.heads[0]
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

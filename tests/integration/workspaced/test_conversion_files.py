@@ -9,6 +9,7 @@ import json
 import os
 import struct
 import sys
+import threading
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -377,3 +378,25 @@ def test_without_the_extra_of_previews_a_sentence_names_it(
     assert result.error_class == "unsupported"
     assert "without previews of images and PDF files" in result.sentence
     assert "pip install 'workspaced[previews]'" in result.sentence
+
+
+async def test_a_folder_that_does_not_respond_delays_only_the_conversion(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    os.mkfifo(tmp_path / "scratch/stderr")  # opening it waits for a reader, as for a share that does not respond
+    source = tmp_path / "blob"
+    source.write_bytes(b"part,mass\nA,1\n")
+    kind = converter_of("a.csv", "text/csv")
+    assert kind
+    responds = threading.Timer(5, _open_reader, [tmp_path / "scratch/stderr"])
+    responds.start()
+    begun = asyncio.create_task(job.run(kind, source, ".csv", tmp_path / "scratch", settings=ConversionSettings()))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(begun), 0.5)
+    assert responds.is_alive(), "the event loop waited for the folder"
+    responds.cancel()
+    _open_reader(tmp_path / "scratch/stderr")
+    assert (await begun).error_class is None
+
+
+def _open_reader(path: Path) -> None:
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))

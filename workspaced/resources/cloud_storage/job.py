@@ -10,7 +10,7 @@ import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -34,7 +34,8 @@ _STDERR_BYTES: Final = 65_536
 
 async def run(converter: Converter, source: Path, ending: str, folder: Path, *, settings: ConversionSettings) -> Result:
     """Convert ``source`` in the empty ``folder``, under a name with ``ending``. A cancellation kills the process."""
-    named, into = await asyncio.to_thread(_prepare_folder, source, ending, folder)
+    stderr_path = folder / "stderr"
+    named, into, stderr = await asyncio.to_thread(_prepare_folder, source, ending, folder, stderr_path)
     order = Order(
         module=converter.module,
         source=str(named),
@@ -44,8 +45,7 @@ async def run(converter: Converter, source: Path, ending: str, folder: Path, *, 
         output_bytes=settings.output_bytes,
         parent=os.getpid(),
     )
-    stderr_path = folder / "stderr"
-    with stderr_path.open("wb") as stderr:
+    with stderr:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -72,17 +72,17 @@ async def run(converter: Converter, source: Path, ending: str, folder: Path, *, 
     return await asyncio.to_thread(_outcome, code, into, stderr_path, settings)
 
 
-def _prepare_folder(source: Path, ending: str, folder: Path) -> tuple[Path, Path]:
-    """Return a symbolic link to the source, with the ending, and a folder for outputs.
+def _prepare_folder(source: Path, ending: str, folder: Path, stderr_path: Path) -> tuple[Path, Path, BinaryIO]:
+    """Return a symbolic link to the source, with the ending, a folder for outputs, and the open file for errors.
 
-    Both paths are absolute, because the child has another working directory and the data folder may be a relative path.
+    The paths are absolute, because the child has another working directory and the data folder may be a relative path.
     """
     folder = folder.absolute()
     named = folder / f"source{ending}"
     named.symlink_to(source.resolve())
     into = folder / "made"
     into.mkdir()
-    return named, into
+    return named, into, stderr_path.open("wb")
 
 
 def _outcome(code: int, into: Path, stderr_path: Path, settings: ConversionSettings) -> Result:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from ingestd.sdk import Batch, Partition, SourceBroken, SourceError, SourceUnava
 from tests.support.rest_service import Asked, RestService, Sent
 
 PARTITION = Partition(name="parts")
+FULL = Path("/dev/full")
 Connect = Callable[..., HttpConnector]
 
 
@@ -258,3 +261,32 @@ def test_a_byte_order_mark_before_a_page_is_ignored(service: RestService, connec
     service.before = lambda _: Sent(raw=body)
     (batch,) = read(connect())
     assert batch.records.rows() == [("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("HTTP_PROXY", "http://127.0.0.1:1"), ("ALL_PROXY", "socks5://127.0.0.1:1"), ("NO_PROXY", "[::1],fe80::/10")],
+    ids=["a proxy", "a proxy that is not supported", "networks of IPv6"],
+)
+def test_the_variables_for_proxies_have_no_effect(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    for one in ("HTTP_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(one, raising=False)
+        monkeypatch.delenv(one.lower(), raising=False)
+    monkeypatch.setenv(name, value)
+    (batch,) = read(connect())
+    assert batch.records.height == 10
+
+
+def test_a_full_temporary_folder_is_named_and_the_reading_is_repeated(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connector = connect()
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "TemporaryFile", lambda **_: FULL.open("w+b", buffering=0))
+        with pytest.raises(SourceUnavailable, match=r"temporary folder \(TMPDIR\): No space left on device"):
+            read(connector)
+        assert [step.outcome for step in connector.verify()][-1] == "failed"
+    (batch,) = read(connector)
+    assert batch.records.height == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk import Partition
+from ingestd.sdk import Partition, Rejected, SourceUnavailable
 from ingestd.sdk.testing import acknowledgement
 from tests.support.scripted_bucket import ScriptedBucket
 
@@ -133,3 +134,34 @@ def test_an_error_of_a_server_names_what_to_do(
 def test_a_server_that_is_not_there_is_named_with_its_reason(connect_bucket: Open) -> None:
     step = next(step for step in connect_bucket(endpoint="http://127.0.0.1:1", timeout_seconds=0.2).verify())
     assert "can't be reached: Connection refused. Check endpoint" in step.sentence
+
+
+@pytest.mark.parametrize("scheme", ["s3", "az"])
+def test_a_configured_key_is_not_combined_with_credentials_of_the_environment(
+    bucket: ScriptedBucket, connect_bucket: Open, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    for name in ("AWS_SESSION_TOKEN", "AZURE_STORAGE_TOKEN"):
+        monkeypatch.setenv(name, "token-of-the-environment")
+    for name in ("AWS_SKIP_SIGNATURE", "AZURE_SKIP_SIGNATURE"):
+        monkeypatch.setenv(name, "true")
+    list(connect_bucket(url=f"{scheme}://bench/drop", secret_key="c2VjcmV0").verify())
+    shown = {"s3": "AWS4-HMAC-SHA256 Credential=test/", "az": "SharedKey test:"}[scheme]
+    assert bucket.heads[0]["authorization"].startswith(shown)
+    assert "token-of-the-environment" not in str(bucket.heads)
+
+
+def test_a_temporary_folder_that_was_removed_is_not_taken_for_an_object_that_was_removed(
+    bucket: ScriptedBucket, connect_bucket: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.objects["drop/a.csv"] = b"part,mass\nA,1\nB\n"
+    connector = connect_bucket(quarantine="/bad", after="archive", archive="/done")
+    (partition,) = connector.partitions()
+    (batch,) = connector.read(partition, None)
+    rejected = Rejected(reference="1", subject="record", position=2, reason="It has too few fields.")
+    bucket.requests.clear()
+    monkeypatch.setattr(tempfile, "tempdir", "/absent")
+    with pytest.raises(SourceUnavailable, match=r"temporary folder \(TMPDIR\) can't be used: No such file"):
+        list(connect_bucket().read(partition, None))
+    with pytest.raises(SourceUnavailable, match=r"temporary folder \(TMPDIR\) can't be used: No such file"):
+        connector.acknowledge(partition, batch.cursor, acknowledgement(rejects=[rejected], records=2))
+    assert bucket.requests.keys() <= {"LIST", "HEAD", "GET"}, "nothing was moved without its rejected rows"
