@@ -105,6 +105,7 @@ READS_ALL = {
     "lanes": "the pending segments of each sink, without their bodies, for each paused pipeline",
     "lane": "as lanes, of one sink",
     # -- work that concerns a whole sink or a whole partition, done once for it
+    "sink_rival": "when a lane finds its sink: the sinks with its id, and the first partition that an active pipeline reads",
     "sink_forget_segments": "deletes what it reads: the service has lost the sink, and everything in it is sent again",
     "sink_forget_removed": "as sink_forget_segments",
     "sink_forget_adopted": "as sink_forget_segments",

@@ -177,6 +177,9 @@ class MemoryMirror:
         known.state = replace(known.state, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
         return ()
 
+    async def other_address(self, sink: int, sink_id: str) -> SinkAddress | None:  # noqa: ARG002 - it knows no pipelines
+        return None
+
     async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
         if lost and self._sinks[sink].state.sink_id != lost:
             return False

@@ -125,6 +125,13 @@ SELECT k.id, k.workspace, k.addressed_by, k.name, d.since, d.reason FROM doubt d
 -- name: doubt_add
 INSERT INTO doubt (sink, since, reason) SELECT id, :since, :reason FROM sink WHERE adopted ON CONFLICT (sink) DO NOTHING
 
+-- Other addresses of the same sink of the service. What this state file knows of them is older than what is sent to `:sink`.
+-- name: doubt_other_addresses
+INSERT INTO doubt (sink, since, reason)
+SELECT o.id, :since, 'The same sink of the service was written as ' || k.name || ' in ' || k.workspace || '.'
+FROM sink k CROSS JOIN sink o ON o.sink_id = k.sink_id AND o.id <> k.id
+WHERE k.id = :sink AND k.sink_id <> '' AND o.adopted ON CONFLICT (sink) DO NOTHING
+
 -- name: doubt_restored
 INSERT INTO doubt (sink, since, reason, changed_since, newest_segment)
 SELECT id, :since, :reason, :changed_since, (SELECT coalesce(max(id), 0) FROM segment) FROM sink WHERE adopted
@@ -143,6 +150,15 @@ SELECT name FROM identity
 
 -- name: identity_add
 INSERT INTO identity (id, name) VALUES (1, ?)
+
+-- Another address of a sink of the service, if active pipelines write the sink under that address. Of two such addresses, an
+-- adopted one comes first, then the older one.
+-- name: sink_rival
+SELECT k.workspace, k.addressed_by, k.name FROM sink m CROSS JOIN sink k ON k.sink_id = :sink_id AND k.id <> m.id
+WHERE m.id = :sink AND (k.adopted, m.id) > (m.adopted AND m.sink_id = :sink_id, k.id) AND EXISTS (
+  SELECT 1 FROM partition p CROSS JOIN pipeline l ON l.id = p.pipeline
+  WHERE p.sink = k.id AND l.active AND NOT p.retired)
+ORDER BY k.id LIMIT 1
 
 -- name: sink_ids
 SELECT sink_id FROM sink WHERE sink_id <> ''
