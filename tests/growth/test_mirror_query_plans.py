@@ -115,6 +115,7 @@ READS_ALL = {
     "entries_unstaged": "once for a whole reading of a guarded source with `deletes: remove`, which is as long",
     "also_named_hashes": "once for a whole reading: the names of the partition besides those of the owners",
     "also_named_left_over": "as entries_left_over",
+    "segments_of_unknown_sink": "once for a partition that writes another sink: its own pending segments",
     "also_named_elsewhere": "once for a partition that writes another sink or has another mapping",
     "also_named_prune": "a pruning: deletes what it reads",
     "kept_by_names": "a pruning",

@@ -314,3 +314,21 @@ def test_a_sink_has_one_address_in_all_its_pipelines(tmp_path: Path, service: Ot
         "all these pipelines."
     ) in blocked.stderr
     assert service.values() == {"00417.mass": "1", "00418.mass": "1"}
+
+
+def test_a_file_is_archived_after_the_name_of_its_workspace_was_corrected(
+    tmp_path: Path, service: OtherProgram
+) -> None:
+    folder = Folder(tmp_path, service, after=", after: archive, archive: done")
+    right = folder.config.read_text()
+    folder.config.write_text(right.replace("workspace: Bench", "workspace: Bnech"))
+    folder.write(BUDGET)
+    wrong = folder.here("sync")
+    assert wrong.returncode == 4
+    assert "has no workspace 'Bnech'" in wrong.stderr
+    folder.config.write_text(right)
+    corrected = folder.here("sync")
+    assert corrected.returncode == 0, corrected.stdout + corrected.stderr
+    assert "3 entries delivered, 0 pending" in corrected.stdout
+    assert service.values() == DELIVERED
+    assert (tmp_path / "done" / "budget.csv").exists()

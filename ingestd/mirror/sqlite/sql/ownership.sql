@@ -65,6 +65,21 @@ UPDATE partition SET remapped = 0 WHERE id = ?
 UPDATE entry SET partition = 0, run = 0, value_run = NULL, row_hash = 0, position = NULL, segment = 0
 WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 
+-- The segments with entries of a partition in a sink that the service never had.
+-- name: segments_of_unknown_sink
+SELECT s.id, s.body FROM sink k CROSS JOIN segment s ON s.sink = k.id
+WHERE k.id = :sink AND NOT k.adopted AND s.id IN (
+  SELECT id FROM segment WHERE partition = :partition UNION SELECT segment FROM wait WHERE partition = :partition)
+ORDER BY s.id
+
+-- name: entries_of_segment
+SELECT e.key, e.value, e.data_type, e.row_hash, e.position, e.run, e.removed
+FROM json_each(:keys) j CROSS JOIN entry e ON e.sink = :sink AND e.key = j.value
+WHERE e.segment = :segment AND e.partition = :partition ORDER BY e.key
+
+-- name: entries_delete
+DELETE FROM entry WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
+
 -- name: sinks_of_pipelines
 SELECT k.id, k.workspace, k.name FROM sink k WHERE k.id >= :sink AND k.id IN (
   SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(:names)))
