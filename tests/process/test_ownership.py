@@ -332,3 +332,18 @@ def test_a_file_is_archived_after_the_name_of_its_workspace_was_corrected(
     assert "3 entries delivered, 0 pending" in corrected.stdout
     assert service.values() == DELIVERED
     assert (tmp_path / "done" / "budget.csv").exists()
+
+
+def test_entries_of_a_sink_that_no_pipeline_writes_any_more_are_listed(folder: OneFile, service: OtherProgram) -> None:
+    folder.config.write_text(folder.config.read_text().replace(f"label: {LABEL}", "label: Masses"))
+    folder.sync()
+    assert (
+        "sink Budget in Bench: 3 entries, 0 pending, 0 rejected; 3 that no source explains"
+        in folder.here("status").stdout
+    )
+    code, output = folder.drift()
+    assert code == 0
+    assert "Budget in Bench · 00418.mass no source explains" in output
+    assert "pipeline 'budget' wrote it and now writes another sink" in output
+    assert "Masses in Bench: 3 entries, as delivered." in output
+    assert service.values() == DELIVERED

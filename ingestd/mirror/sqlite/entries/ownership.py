@@ -119,7 +119,7 @@ def unexplained_counts(connection: sqlite3.Connection) -> dict[SinkAddress, tupl
 def unexplained_page(
     connection: sqlite3.Connection, pipelines: Collection[str], *, after: tuple[int, str], limit: int
 ) -> UnexplainedPage:
-    """Return the next unexplained entries in the sinks of ``pipelines``."""
+    """Return the next unexplained entries in the sinks of ``pipelines``. All pipelines have the sinks that none writes, too."""
     names = json.dumps(list(pipelines))
     found: list[tuple[int, Unexplained]] = []
     for sink, workspace, name in connection.execute(SQL["sinks_of_pipelines"], {"sink": after[0], "names": names}):

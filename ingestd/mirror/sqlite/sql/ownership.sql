@@ -80,9 +80,12 @@ WHERE e.segment = :segment AND e.partition = :partition ORDER BY e.key
 -- name: entries_delete
 DELETE FROM entry WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 
+-- The sinks of the given pipelines (a JSON list). All active pipelines together also have the sinks that none of them writes.
 -- name: sinks_of_pipelines
-SELECT k.id, k.workspace, k.name FROM sink k WHERE k.id >= :sink AND k.id IN (
-  SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(:names)))
+SELECT k.id, k.workspace, k.name FROM sink k WHERE k.id >= :sink AND (k.id IN (
+    SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(:names)))
+  OR (NOT EXISTS (SELECT 1 FROM pipeline a WHERE a.active AND a.name NOT IN (SELECT value FROM json_each(:names)))
+    AND NOT EXISTS (SELECT 1 FROM pipeline a CROSS JOIN partition q ON q.sink = k.id AND q.pipeline = a.id WHERE a.active)))
 ORDER BY k.id
 
 -- Whether an active pipeline of the sink was not read completely since the sink was adopted.
