@@ -72,6 +72,8 @@ class SinkResolver:
             sink = self._find_addressed(listed.value or ())
         if sink is None:
             return await self._creation.create(state.id, workspace, listed)
+        if isinstance(sink, SinkSummary):
+            sink = await self._only_address(state.id, sink)
         if isinstance(sink, SinkSummary) and (sink.id != state.sink_id or not state.adopted):
             sink = await self._adopt(state.id, workspace, sink)
         return sink if isinstance(sink, Blocker) else self._resolved(workspace, sink, listed)
@@ -182,6 +184,18 @@ class SinkResolver:
             "name it by label to have it created.",
         )
 
+    async def _only_address(self, lane: int, sink: SinkSummary) -> SinkSummary | Blocker:
+        """Return the sink, unless other pipelines write it under another address."""
+        other = await self._lane.mirror.other_address(lane, sink.id)
+        if other is None:
+            return sink
+        return Blocker(
+            reaction="pause",
+            sentence=f"{self._lane.address} and {other} are the same sink of the service, {sink.visible_id or sink.id}. Nothing "
+            f"is sent to {self._lane.address}, because its pipelines would overwrite values of the pipelines of {other}. Name "
+            "the sink in the same way in all these pipelines.",
+        )
+
     async def _adopt(self, lane: int, workspace: str, sink: SinkSummary) -> SinkSummary | Blocker:
         """Read the entries of the sink into the mirror; an interrupted read starts again at the next resolution."""
         acknowledged = 0
@@ -195,6 +209,9 @@ class SinkResolver:
         await self._lane.results.record_attempt(response, response.value or 0)
         if response.value is None:
             return blocker_of(response.outcome, reaction="retry" if response.outcome.remedy == "missing" else None)
+        only = await self._only_address(lane, sink)  # another lane may have found the sink at the same time
+        if isinstance(only, Blocker):
+            return only
         contradicting = await self._lane.mirror.remember_sink(
             lane, workspace_id=workspace, sink_id=sink.id, adopted=True
         )

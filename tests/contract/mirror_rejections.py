@@ -108,6 +108,27 @@ class RejectionSuite:
         assert await stage.pending(lane) == 1
         assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("b", "2")]
 
+    async def test_an_entry_that_the_service_never_had_is_removed_without_a_request(
+        self, stage: RejectionStage
+    ) -> None:
+        lane = stage.desire(scalars(a="1", **{" b": "1"}))
+        await stage.refuse(lane, " b")
+        stage.desire({" b": ("2", "scalar")})
+        await stage.refuse(lane, " b")
+        stage.desire({" b": None})
+        assert await stage.nothing_to_claim(lane)
+        assert stage.rejections.count(ALL) == 0
+
+    async def test_an_entry_with_a_refused_value_is_removed_if_the_service_has_its_former_value(
+        self, stage: RejectionStage
+    ) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        stage.desire(scalars(a="bad"))
+        await stage.refuse(lane, "a")
+        stage.desire({"a": None})
+        assert await stage.deliver(lane) == [("delete", "a", None)]
+
     async def test_a_rejected_removal_can_be_retried(self, stage: RejectionStage) -> None:
         lane = stage.desire(scalars(a="1", b="1"))
         await stage.deliver(lane)

@@ -105,6 +105,7 @@ READS_ALL = {
     "lanes": "the pending segments of each sink, without their bodies, for each paused pipeline",
     "lane": "as lanes, of one sink",
     # -- work that concerns a whole sink or a whole partition, done once for it
+    "sink_rival": "when a lane finds its sink: the sinks with its id, and the first partition that an active pipeline reads",
     "sink_forget_segments": "deletes what it reads: the service has lost the sink, and everything in it is sent again",
     "sink_forget_removed": "as sink_forget_segments",
     "sink_forget_adopted": "as sink_forget_segments",
@@ -114,6 +115,7 @@ READS_ALL = {
     "entries_unstaged": "once for a whole reading of a guarded source with `deletes: remove`, which is as long",
     "also_named_hashes": "once for a whole reading: the names of the partition besides those of the owners",
     "also_named_left_over": "as entries_left_over",
+    "segments_of_unknown_sink": "once for a partition that writes another sink: its own pending segments",
     "also_named_elsewhere": "once for a partition that writes another sink or has another mapping",
     "also_named_prune": "a pruning: deletes what it reads",
     "kept_by_names": "a pruning",

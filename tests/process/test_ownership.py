@@ -270,3 +270,80 @@ def test_the_newest_state_file_causes_no_reading_back(folder: OneFile) -> None:
     assert "older copy" not in run.stderr
     with closing(sqlite3.connect(folder.state)) as state:
         assert state.execute("SELECT count(*) FROM drift_check").fetchone() == (0,)
+
+
+class TwoAddresses(OneFile):
+    """A sink that the configuration names by its label or by its visible id."""
+
+    def name_sinks(self, **addresses: str) -> None:
+        """Let each pipeline, with a file of its name, write the sink with this address."""
+        pipelines = "".join(
+            f"  - {{name: {name}, source: {{connector: file, path: {name}.csv, settle_seconds: 0, deletes: remove}},\n"
+            f"     sink: {{workspace: Bench, {address}}}, entries: {{key: '{{part}}.mass', value: '{{mass}}'}}}}\n"
+            for name, address in addresses.items()
+        )
+        self.config.write_text(self.config.read_text().split("pipelines:")[0] + f"pipelines:\n{pipelines}")
+
+
+BY_LABEL, BY_ID = f"label: {LABEL}", "visible_id: SNK-1"
+
+
+def test_a_sink_that_was_written_under_another_address_gets_the_values_of_its_sources_again(
+    tmp_path: Path, service: OtherProgram
+) -> None:
+    folder = TwoAddresses(tmp_path, service)
+    for address, mass in [(BY_LABEL, "1"), (BY_ID, "2"), (BY_LABEL, "1"), (BY_ID, "2"), (BY_LABEL, "2"), (BY_ID, "1")]:
+        folder.name_sinks(budget=address)
+        folder.save(f"part,mass\n00417,{mass}\n00418,7\n")
+        folder.sync()
+        assert service.values() == {"00417.mass": mass, "00418.mass": "7"}, address
+
+
+def test_a_sink_has_one_address_in_all_its_pipelines(tmp_path: Path, service: OtherProgram) -> None:
+    folder = TwoAddresses(tmp_path, service)
+    folder.save("part,mass\n00417,1\n00418,1\n")
+    (folder.path / "loads.csv").write_text("part,mass\n00417,2\n00419,2\n")
+    folder.name_sinks(budget=BY_LABEL)
+    folder.sync()
+    folder.name_sinks(budget=BY_LABEL, loads=BY_ID)
+    blocked = folder.here("sync")
+    assert blocked.returncode == 4, blocked.stdout
+    assert (
+        f"SNK-1 in Bench and {LABEL} in Bench are the same sink of the service, SNK-1. Nothing is sent to SNK-1 in Bench, "
+        f"because its pipelines would overwrite values of the pipelines of {LABEL} in Bench. Name the sink in the same way in "
+        "all these pipelines."
+    ) in blocked.stderr
+    assert service.values() == {"00417.mass": "1", "00418.mass": "1"}
+
+
+def test_a_file_is_archived_after_the_name_of_its_workspace_was_corrected(
+    tmp_path: Path, service: OtherProgram
+) -> None:
+    folder = Folder(tmp_path, service, after=", after: archive, archive: done")
+    right = folder.config.read_text()
+    folder.config.write_text(right.replace("workspace: Bench", "workspace: Bnech"))
+    folder.write(BUDGET)
+    wrong = folder.here("sync")
+    assert wrong.returncode == 4
+    assert "has no workspace 'Bnech'" in wrong.stderr
+    folder.config.write_text(right)
+    corrected = folder.here("sync")
+    assert corrected.returncode == 0, corrected.stdout + corrected.stderr
+    assert "3 entries delivered, 0 pending" in corrected.stdout
+    assert service.values() == DELIVERED
+    assert (tmp_path / "done" / "budget.csv").exists()
+
+
+def test_entries_of_a_sink_that_no_pipeline_writes_any_more_are_listed(folder: OneFile, service: OtherProgram) -> None:
+    folder.config.write_text(folder.config.read_text().replace(f"label: {LABEL}", "label: Masses"))
+    folder.sync()
+    assert (
+        "sink Budget in Bench: 3 entries, 0 pending, 0 rejected; 3 that no source explains"
+        in folder.here("status").stdout
+    )
+    code, output = folder.drift()
+    assert code == 0
+    assert "Budget in Bench · 00418.mass no source explains" in output
+    assert "pipeline 'budget' wrote it and now writes another sink" in output
+    assert "Masses in Bench: 3 entries, as delivered." in output
+    assert service.values() == DELIVERED

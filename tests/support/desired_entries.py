@@ -15,7 +15,7 @@ from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.memory_mirror import Desired
 
-_SCHEMA = {
+SCHEMA = {
     "key": pl.String,
     "value": pl.String,
     "data_type": pl.String,
@@ -32,7 +32,7 @@ def desire_all(
         (key, value, data_type, _hash(key, value, data_type), position)
         for position, (key, (value, data_type)) in enumerate(entries.items(), start=1)
     ]
-    frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     partition = mirror.intake.open_partition("desires", Partition(name=str(address)), address, "digest")
     run = mirror.intake.begin_run(partition.id, snapshot=True, whole=True, guard=guard)
     mirror.intake.commit(run, entries=frame, records=len(rows), rejects=(), cursor={}, facts={})

@@ -139,6 +139,8 @@ class MemoryMirror:
                     segment=segment,
                     oldest=segment,
                 )
+            elif wanted is None and not (row.known or row.pending) and self._remove_rejection(lane, key):
+                del rows[key]  # the service has refused every value
             elif (row.value, row.data_type, row.removed) != (value, data_type, wanted is None):
                 row.oldest = row.oldest if row.pending else segment
                 row.value, row.data_type, row.removed = value, data_type, wanted is None
@@ -176,6 +178,9 @@ class MemoryMirror:
         known = self._sinks[sink]
         known.state = replace(known.state, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
         return ()
+
+    async def other_address(self, sink: int, sink_id: str) -> SinkAddress | None:  # noqa: ARG002 - it knows no pipelines
+        return None
 
     async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
         if lost and self._sinks[sink].state.sink_id != lost:
@@ -370,10 +375,11 @@ class MemoryMirror:
         )  # fmt: skip
         self._rejected[number] = (sink, rejection)
 
-    def _remove_rejection(self, sink: int, key: str) -> None:
+    def _remove_rejection(self, sink: int, key: str) -> bool:
+        """Delete the rejection of a key; return whether the service has stored nothing of the entry."""
         found = [n for n, (where, one) in self._rejected.items() if (where, one.key) == (sink, key)]
-        for number in found:
-            del self._rejected[number]
+        deleted = [self._rejected.pop(number)[1] for number in found]
+        return any(one.status in {400, 413, 414, 422} for one in deleted)
 
     def _forget(self, chosen: Collection[Rejection]) -> None:
         for one in chosen:

@@ -472,6 +472,22 @@ async def test_a_rollback_that_a_full_disk_interrupted_can_be_repeated(full: Ful
         full.mirror.status.rollback_plan(RunSelection(run=full.third))
 
 
+async def test_an_approval_counts_only_the_entries_that_it_delivers(stage: RollbackStage) -> None:
+    stage.pipeline(deletes="remove")
+    stage.write({"a": "1", "b": "1", "c": "1"})
+    await stage.deliver()
+    run = stage.write({"a": "2", "b": "1", "d": "2"})
+    await stage.deliver()
+    for _ in range(2):
+        stage.undo(run)
+        await stage.deliver()
+        approved = stage.mirror.intake.approve(run)
+        assert (approved.created, approved.updated, approved.removed) == (1, 1, 1)
+        assert await stage.deliver() == {"a": "2", "b": "1", "d": "2"}
+    (last, _) = stage.mirror.status.past_runs("pipe", limit=2)
+    assert (last.summary.records, last.summary.created, last.summary.updated, last.summary.removed) == (3, 1, 1, 1)
+
+
 @pytest.mark.parametrize(("decision", "value"), [("approve", "3"), ("discard", "2")])
 async def test_a_decision_about_a_rollback_that_a_full_disk_interrupted_completes_it_first(
     full: FullDiskStage, decision: str, value: str

@@ -29,6 +29,7 @@ from ingestd.mirror.port import (
 from ingestd.mirror.sqlite.delivery.deferred import DeferredAcknowledgement, DeferredAcknowledgements
 from ingestd.mirror.sqlite.entries.adoption import adopt_entries, forget_entries
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.ownership import doubt_other_addresses
 from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, keys_of, live_body
 from ingestd.mirror.sqlite.rejections.rejected_rows import store_rejected_entries
 from ingestd.mirror.sqlite.runs.first_readings import FirstReadings, note_found
@@ -225,6 +226,7 @@ class DeliveryStore:
                     # Only a complete pass after the adoption shows which entries the sources explain.
                     connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
                     connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+                    doubt_other_addresses(connection, sink, at=self._now())
         if is_first:
             self._forget_found(sink)
         if adopted:
@@ -237,6 +239,13 @@ class DeliveryStore:
         while deleted == _PAGE:
             with self._state.writing() as connection:
                 deleted = connection.execute(SQL["found_clear"], {"found": -sink, "count": _PAGE}).rowcount
+
+    @threaded("_writes")
+    def other_address(self, sink: int, sink_id: str) -> SinkAddress | None:
+        """Return another address of the service's sink ``sink_id`` under which active pipelines write it, before this sink."""
+        with self._state.reading() as reader:
+            row = reader.execute(SQL["sink_rival"], {"sink": sink, "sink_id": sink_id}).fetchone()
+        return SinkAddress(workspace=row[0], by=row[1], name=row[2]) if row is not None else None
 
     @threaded("_writes")
     def forget_sink(self, sink: int, *, lost: str = "") -> bool:

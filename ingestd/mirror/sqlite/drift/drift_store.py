@@ -22,7 +22,7 @@ from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_rows import write_rows
 from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, Removed, remove_entries
 from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
-from ingestd.mirror.sqlite.entries.ownership import unexplained_of
+from ingestd.mirror.sqlite.entries.ownership import doubt_other_addresses, unexplained_of
 from ingestd.mirror.sqlite.entries.segments import queue
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
 from ingestd.mirror.sqlite.entries.target import WriteTarget
@@ -215,7 +215,8 @@ class DriftStore:
                 return 0
             # The adoption is recorded first, so that no key of the newer state file counts as unexplained before the sources
             # are read again.
-            connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
+            is_earlier = not doubt_other_addresses(connection, sink, at=self._now())
+            connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(is_earlier)})
             if not is_read:
                 connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
             names = json.dumps([name for (name,) in connection.execute(SQL["pipeline_names"])])

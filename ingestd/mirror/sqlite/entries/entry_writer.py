@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ingestd.mirror.port import Kind
 from ingestd.mirror.reports import Ending
 from ingestd.mirror.sqlite.entries.entry_rows import ROW_COLUMNS, write_rows
-from ingestd.mirror.sqlite.entries.former_values import keep_former
+from ingestd.mirror.sqlite.entries.former_values import AT_MOST, KEPT, keep_former
 from ingestd.mirror.sqlite.entries.known_entries import compare_with_known, find_kept, known_entries
 from ingestd.mirror.sqlite.entries.ownership import explaining_partitions
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
@@ -179,6 +179,7 @@ def remove_entries(
 ) -> Removed:
     """Make the removal of those ``keys`` (sorted) pending that belong to the partition and that no other partition names.
 
+    An entry that the service never had, because it has refused every value, is deleted at once, with its rejection.
     ``any_partition``: also remove keys of other partitions. ``ending``: why the values of the keys end.
     """
     known = known_entries(target.connection, target.sink, keys)
@@ -200,10 +201,19 @@ def remove_entries(
     passed, updated = pass_on(target, gone["key"].to_list())
     if passed:
         gone = gone.filter(~pl.col("key").is_in(passed))
+    never_stored = _never_stored(target, gone.filter(pl.col("segment").is_null())["key"].to_list())
     keep_former(target, gone["key"].to_list(), ending)
-    _store(target, gone, "delete")
+    _store(target, gone.filter(~pl.col("key").is_in(never_stored)), "delete")
+    target.connection.execute(SQL["entries_delete"], (target.sink, json.dumps(never_stored)))
     _resolve(target, gone)
     return Removed(removed=gone.height, updated=updated)
+
+
+def _never_stored(target: WriteTarget, keys: list[str]) -> list[str]:
+    if not target.connection.execute(SQL["rejected_any_entry"], (target.sink,)).fetchone():
+        return []
+    listed = {"sink": target.sink, "keys": json.dumps(keys), "kept": KEPT, "at_most": AT_MOST}
+    return [key for (key,) in target.connection.execute(SQL["keys_never_stored"], listed)]
 
 
 def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:

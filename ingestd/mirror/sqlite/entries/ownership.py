@@ -91,6 +91,14 @@ def disown(connection: sqlite3.Connection, sink: int, keys: list[str]) -> None:
     connection.execute(SQL["entries_disown"], (sink, json.dumps(keys)))
 
 
+def doubt_other_addresses(connection: sqlite3.Connection, sink: int, *, at: float) -> bool:
+    """Put other addresses of the same sink of the service in doubt, because entries are now sent to ``sink``.
+
+    Return whether there were such addresses that were not in doubt.
+    """
+    return connection.execute(SQL["doubt_other_addresses"], {"sink": sink, "since": at}).rowcount > 0
+
+
 def unexplained_count(connection: sqlite3.Connection, sink: int) -> int:
     """Return the number of unexplained entries of a sink. Reads all its entries."""
     count: int = connection.execute(SQL["unexplained_count"], {"sink": sink}).fetchone()[0]
@@ -111,7 +119,7 @@ def unexplained_counts(connection: sqlite3.Connection) -> dict[SinkAddress, tupl
 def unexplained_page(
     connection: sqlite3.Connection, pipelines: Collection[str], *, after: tuple[int, str], limit: int
 ) -> UnexplainedPage:
-    """Return the next unexplained entries in the sinks of ``pipelines``."""
+    """Return the next unexplained entries in the sinks of ``pipelines``. All pipelines have the sinks that none writes, too."""
     names = json.dumps(list(pipelines))
     found: list[tuple[int, Unexplained]] = []
     for sink, workspace, name in connection.execute(SQL["sinks_of_pipelines"], {"sink": after[0], "names": names}):

@@ -74,7 +74,9 @@ class IntakeStore:
             open_runs=lambda: [*self._runs.values()], announce=self._announce_durable,
         )  # fmt: skip
         self.roll_back = self._rollback.roll_back
-        self._opener = PartitionOpener(state, opened, now=now)
+        self._opener = PartitionOpener(
+            state, opened, now=now, claimed_segments=claimed_segments, announce=self._announce_durable
+        )
         self.known_cursor, self.open_partition = self._opener.known_cursor, self._opener.open
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
         """By pipeline and ``whole``, the value of `StateFile.changes` at the last pass that `note_pass` recorded."""

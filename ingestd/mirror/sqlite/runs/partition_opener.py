@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -12,7 +13,10 @@ from ingestd.core.clock import Now
 from ingestd.core.record import Cursor, Partition
 from ingestd.mirror.port import PartitionState, Snapshot
 from ingestd.mirror.row_hashes import RowHashes
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.moved_entries import leave_unknown_sink
 from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.runs.held_runs import hold_of
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
@@ -23,12 +27,23 @@ _Row: TypeAlias = tuple[Any, ...]
 class PartitionOpener:
     """Opens partitions. Thread-safe. ``opened``: see `IntakeStore`.
 
-    ``retries``: by partition, the number of requested retries that its next reading covers.
+    ``announce`` is called with the id of a sink that gets pending entries. ``retries``: by partition, the number of requested
+    retries that its next reading covers.
     """
 
-    def __init__(self, state: StateFile, opened: set[int], *, now: Now) -> None:
+    def __init__(
+        self,
+        state: StateFile,
+        opened: set[int],
+        *,
+        now: Now,
+        claimed_segments: ClaimedSegments,
+        announce: Callable[[int], None],
+    ) -> None:
         self._state = state
         self._now = now
+        self._claimed = claimed_segments
+        self._announce = announce
         self._opened = opened
         self.retries: dict[int, int] = {}
 
@@ -45,6 +60,7 @@ class PartitionOpener:
         If the mapping or sink changes, a partition that is not replayable keeps its cursor.
         """
         address, present = (sink.workspace, sink.by, sink.name), _kind_of(partition)
+        has_moved = False
         with self._state.writing() as connection:
             (sink_id,) = _get_or_create(connection, "sink_id", address, "sink_ensure", address)
             pipeline_id, changes = _get_or_create(
@@ -72,11 +88,23 @@ class PartitionOpener:
                 connection.execute(SQL["also_named_elsewhere"], (identity, sink_id))
                 connection.execute(SQL["snapshot_clear"], (identity,))
                 cursor, valid_through, repeats = None if partition.replayable else cursor, -1, 0
+            if at_sink != sink_id:
+                target = WriteTarget(
+                    connection=connection,
+                    sink=sink_id,
+                    partition=identity,
+                    run=0,
+                    claimed=self._claimed,
+                    at=self._now(),
+                )
+                has_moved = leave_unknown_sink(target, at_sink, pipeline=pipeline, replayable=partition.replayable)
             if retired:
                 connection.execute(SQL["partition_in_use"], (identity,))
             current = valid_through == changes
             known = hold_of(connection, identity)
             rejected = known is not None and connection.execute(SQL["partition_is_rejected"], (identity,)).fetchone()[0]
+        if has_moved:
+            self._announce(sink_id)
         # If a write of an approved run was interrupted, the next reading writes the remaining entries, so it is not withheld.
         if known is not None and (known.state == "approved" or not known.same_mapping or known.retries != retries):
             known = None

@@ -170,6 +170,7 @@ class RunFinisher:
                 f"Run {number} was read with another mapping or for another sink. Wait for the next reading of "
                 f"{held.partition}, which replaces it."
             )
+        connection.execute(SQL["held_recount"], (number,))
         connection.execute(SQL["held_set_state"], ("approved", number))
         run = RunState(
             id=number,

@@ -55,6 +55,11 @@ SELECT h.partition, l.name, p.sink, h.cursor, h.deletes, h.whole, h.partial, h.r
   h.changes = l.changes AND NOT h.rolled_back, h.digest = p.digest
 FROM held_run h JOIN partition p ON p.id = h.partition JOIN pipeline l ON l.id = p.pipeline WHERE h.run = ?
 
+-- The approval of a run that was rolled back counts the entries again that it writes.
+-- name: held_recount
+UPDATE run SET created = 0, updated = 0, removed = 0
+WHERE id = (SELECT run FROM held_run WHERE run = ? AND state = 'held' AND rolled_back)
+
 -- The held run that replaced a run of the same partition.
 -- name: held_after
 SELECT h.run FROM run r JOIN held_run h ON h.partition = r.partition WHERE r.id = ?

@@ -65,9 +65,27 @@ UPDATE partition SET remapped = 0 WHERE id = ?
 UPDATE entry SET partition = 0, run = 0, value_run = NULL, row_hash = 0, position = NULL, segment = 0
 WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 
+-- The segments with entries of a partition in a sink that the service never had.
+-- name: segments_of_unknown_sink
+SELECT s.id, s.body FROM sink k CROSS JOIN segment s ON s.sink = k.id
+WHERE k.id = :sink AND NOT k.adopted AND s.id IN (
+  SELECT id FROM segment WHERE partition = :partition UNION SELECT segment FROM wait WHERE partition = :partition)
+ORDER BY s.id
+
+-- name: entries_of_segment
+SELECT e.key, e.value, e.data_type, e.row_hash, e.position, e.run, e.removed
+FROM json_each(:keys) j CROSS JOIN entry e ON e.sink = :sink AND e.key = j.value
+WHERE e.segment = :segment AND e.partition = :partition ORDER BY e.key
+
+-- name: entries_delete
+DELETE FROM entry WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
+
+-- The sinks of the given pipelines (a JSON list). All active pipelines together also have the sinks that none of them writes.
 -- name: sinks_of_pipelines
-SELECT k.id, k.workspace, k.name FROM sink k WHERE k.id >= :sink AND k.id IN (
-  SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(:names)))
+SELECT k.id, k.workspace, k.name FROM sink k WHERE k.id >= :sink AND (k.id IN (
+    SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(:names)))
+  OR (NOT EXISTS (SELECT 1 FROM pipeline a WHERE a.active AND a.name NOT IN (SELECT value FROM json_each(:names)))
+    AND NOT EXISTS (SELECT 1 FROM pipeline a CROSS JOIN partition q ON q.sink = k.id AND q.pipeline = a.id WHERE a.active)))
 ORDER BY k.id
 
 -- Whether an active pipeline of the sink was not read completely since the sink was adopted.
@@ -125,6 +143,13 @@ SELECT k.id, k.workspace, k.addressed_by, k.name, d.since, d.reason FROM doubt d
 -- name: doubt_add
 INSERT INTO doubt (sink, since, reason) SELECT id, :since, :reason FROM sink WHERE adopted ON CONFLICT (sink) DO NOTHING
 
+-- Other addresses of the same sink of the service. What this state file knows of them is older than what is sent to `:sink`.
+-- name: doubt_other_addresses
+INSERT INTO doubt (sink, since, reason)
+SELECT o.id, :since, 'The same sink of the service was written as ' || k.name || ' in ' || k.workspace || '.'
+FROM sink k CROSS JOIN sink o ON o.sink_id = k.sink_id AND o.id <> k.id
+WHERE k.id = :sink AND k.sink_id <> '' AND o.adopted ON CONFLICT (sink) DO NOTHING
+
 -- name: doubt_restored
 INSERT INTO doubt (sink, since, reason, changed_since, newest_segment)
 SELECT id, :since, :reason, :changed_since, (SELECT coalesce(max(id), 0) FROM segment) FROM sink WHERE adopted
@@ -143,6 +168,15 @@ SELECT name FROM identity
 
 -- name: identity_add
 INSERT INTO identity (id, name) VALUES (1, ?)
+
+-- Another address of a sink of the service, if active pipelines write the sink under that address. Of two such addresses, an
+-- adopted one comes first, then the older one.
+-- name: sink_rival
+SELECT k.workspace, k.addressed_by, k.name FROM sink m CROSS JOIN sink k ON k.sink_id = :sink_id AND k.id <> m.id
+WHERE m.id = :sink AND (k.adopted, m.id) > (m.adopted AND m.sink_id = :sink_id, k.id) AND EXISTS (
+  SELECT 1 FROM partition p CROSS JOIN pipeline l ON l.id = p.pipeline
+  WHERE p.sink = k.id AND l.active AND NOT p.retired)
+ORDER BY k.id LIMIT 1
 
 -- name: sink_ids
 SELECT sink_id FROM sink WHERE sink_id <> ''

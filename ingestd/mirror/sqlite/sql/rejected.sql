@@ -90,6 +90,15 @@ DELETE FROM rejected WHERE sink = ? AND key IS NOT NULL AND subject = 'entry'
 -- name: rejected_any_entry
 SELECT 1 FROM rejected WHERE sink = ? AND key IS NOT NULL LIMIT 1
 
+-- The given keys (a JSON list) with values that the service has all refused, so it has no entry to remove. The former values of
+-- the key are complete: their limits have deleted none of them.
+-- name: keys_never_stored
+SELECT j.value FROM json_each(:keys) j WHERE EXISTS (
+    SELECT 1 FROM rejected r WHERE r.sink = :sink AND r.key = j.value AND r.subject = 'entry' AND r.status IN (400, 413, 414, 422))
+  AND NOT EXISTS (SELECT 1 FROM former f WHERE f.sink = :sink AND f.key = j.value AND f.delivery <> 'rejected')
+  AND (SELECT count(*) FROM former f WHERE f.sink = :sink AND f.key = j.value) < :kept
+  AND (SELECT coalesce(max(id), 0) FROM former) <= :at_most
+
 -- The given keys (a JSON list) that the service has rejected.
 -- name: rejected_entries_of_keys
 SELECT key FROM rejected WHERE sink = ? AND key IN (SELECT value FROM json_each(?)) AND subject = 'entry'
