@@ -76,7 +76,7 @@ def create(
         note(tx, SYSTEM, action, now=now)
         return key
 
-    echo(in_transaction(address, work))
+    echo(in_transaction(address, work, creates=True))
 
 
 @keys.command("list")
