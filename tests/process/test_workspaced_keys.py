@@ -45,6 +45,20 @@ def test_keys_are_listed_in_columns_with_their_roles_and_as_json(tmp_path: Path)
     assert (second["name"], second["expires"], second["state"]) == ("the owner of all", None, "valid")
 
 
+def test_a_key_that_is_valid_in_other_workspaces_than_requested_is_reported(tmp_path: Path) -> None:
+    where = ("--role", "pusher", "--data", str(tmp_path))
+    one, two = "0b5d5e3e-6c57-4b3f-9d67-0a3c0d2b8a11", "1b5d5e3e-6c57-4b3f-9d67-0a3c0d2b8a11"
+    for _ in range(2):
+        assert workspaced("keys", "create", "bench", "--workspace", one, *where).stderr == ""
+    other = workspaced("keys", "create", "bench", "--workspace", two, *where)
+    assert other.stdout.startswith("edw_")
+    assert f"All keys of this name are now valid in: {one}, {two}. " in other.stderr
+    assert workspaced("keys", "create", "separate", "--workspace", two, *where).stderr == ""
+    assert workspaced("keys", "create", "me", *where).stderr == ""
+    wide = workspaced("keys", "create", "me", "--workspace", one, *where)
+    assert f"are now valid in: {one}, all workspaces. " in wide.stderr
+
+
 def test_a_key_works_until_it_is_revoked(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data, name="bench")
