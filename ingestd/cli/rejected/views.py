@@ -95,6 +95,9 @@ def export(selection: Selection, configuration: Configuration, form: ExportForma
     the file is read. A line that could not be parsed is in the column 'text'. Entries that the service refused, and files that
     can't be read, have no record to export: correct them at their source.
 
+    Give the file another name than the original file, which it would replace. Its rows are new rows, so the former rejections
+    remain until 'ingestd rejected drop' deletes them.
+
     Example: ingestd rejected export --pipeline mass-budget -o corrected.csv
     """
     refuse_on_standby(configuration.settings.state)
