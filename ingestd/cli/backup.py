@@ -8,6 +8,7 @@ import click
 
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.commands.state_backup import back_up
+from ingestd.commands.status import refuse_on_standby
 from ingestd.daemon.configuration import Configuration
 from ingestd.process.terminal_text import echo
 
@@ -25,5 +26,6 @@ def backup(configuration: Configuration, file: Path) -> None:
 
     Example: ingestd backup backups/ingestd.db
     """
+    refuse_on_standby(configuration.settings.state)
     size = back_up(configuration, file)
     echo(f"{file} is a copy of {configuration.settings.state}, of {size} bytes.")

@@ -11,7 +11,7 @@ import msgspec
 from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
-from ingestd.commands.status import observe
+from ingestd.commands.status import observe, refuse_on_standby
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted, nearest
 from ingestd.daemon.configuration import Configuration
@@ -133,6 +133,7 @@ def _stored(configuration: Configuration, pipeline: str, partitions: tuple[str, 
         click.UsageError: there is no such pipeline or partition.
     """
     chosen_names(configuration, (pipeline,))
+    refuse_on_standby(configuration.settings.state)
     with observe(configuration) as mirror:
         found = mirror.cursors(pipeline, partitions)
         known = {one.partition for one in found}

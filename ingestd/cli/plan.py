@@ -13,6 +13,7 @@ from ingestd.cli.options import chosen_names, json_option, with_configuration
 from ingestd.cli.progress import reading_progress
 from ingestd.commands.loop import run_to_end
 from ingestd.commands.output_file import OutputUnwritable, write_private
+from ingestd.commands.status import refuse_on_standby
 from ingestd.commands.sync_plan.execution import Interrupted
 from ingestd.commands.sync_plan.execution import plan as make_plan
 from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan, encode_plan
@@ -71,6 +72,7 @@ def plan(  # noqa: PLR0917 - click names them
     """
     names = chosen_names(configuration, pipelines)
     configure_logs(level="error")
+    refuse_on_standby(configuration.settings.state)
     try:
         with reading_progress(terminal=sys.stderr.isatty()) as on_records:
             made = run_to_end(make_plan(configuration, names, rows=rows, emit=log_event, on_records=on_records)).plan

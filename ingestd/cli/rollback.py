@@ -141,9 +141,11 @@ def _plan_lines(found: Rollback, unchecked: tuple[str, ...]) -> Iterator[str]:
 def _hold_lines(last: dict[tuple[str, str], UndoneRun]) -> Iterator[str]:
     for run in last.values():
         about = f"{run.partition} (pipeline {run.pipeline})"
+        if not run.is_changed:
+            continue
         if run.is_held:
-            again = f"'ingestd approve {run.run}' delivers it"
-            yield f"{about} is held: its content is not delivered again, until it changes or {again}."
+            again = f" or 'ingestd approve {run.held_run}' delivers it" if run.held_run is not None else ""
+            yield f"{about} is held: its content is not delivered again, until it changes{again}."
         else:
             yield (
                 f"{about} is not held: its source yields only new records, or no longer has the file or table, so"

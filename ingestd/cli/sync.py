@@ -13,6 +13,7 @@ from ingestd.cli.progress import progress
 from ingestd.commands.loop import run_to_end
 from ingestd.commands.one_shot_sync import SyncReport
 from ingestd.commands.one_shot_sync import sync as run_sync
+from ingestd.commands.status import refuse_on_standby
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
@@ -57,6 +58,7 @@ def sync(
     """
     names = chosen_names(configuration, pipelines)
     configure_logs(level="warning", json=False)
+    refuse_on_standby(configuration.settings.state)
     if plan_file is not None:
         report = _sync_planned(configuration, pipelines, timeout, plan_file)
     else:

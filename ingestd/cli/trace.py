@@ -11,6 +11,7 @@ import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.commands.source_record import SourceRecord
+from ingestd.commands.status import refuse_on_standby
 from ingestd.commands.trace import TracedEntry, trace_entry
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
@@ -44,6 +45,7 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
 
     Example: ingestd trace 00417.mass --steps
     """
+    refuse_on_standby(configuration.settings.state)
     entries = trace_entry(configuration, key, steps=steps)
     if as_json:
         echo(redact_text(json.dumps([_as_json(entry) for entry in entries], ensure_ascii=False, indent=2)))

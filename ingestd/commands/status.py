@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from ingestd.core.pipeline_state import PipelineFacts, derive_state
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import ReadNotices, Response
+from ingestd.daemon.control.requests import ControlStandby, ReadNotices, Response, StandbyControlled
 from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.status import Status, compile_status
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
+from ingestd.standby.status import StandbyStatus
 
 _RESPONSE_SECONDS = 5.0
 
@@ -68,6 +72,23 @@ def read_notices(state: Path) -> SourceNotices:
         return response if isinstance(response, SourceNotices) else SourceNotices()
     sentence = f"The daemon could not report the state of its sources: {reason}"
     return SourceNotices(notices=(OperatorNotice(pipeline="", sentence=sentence),))
+
+
+def refuse_on_standby(state: Path) -> None:
+    """Raise RequestRefused if the daemon of a state file is a standby, because the file then shows an earlier time. Blocks."""
+
+    async def request() -> Response:
+        async with asyncio.timeout(_RESPONSE_SECONDS):
+            return await call(state, ControlStandby(action="status", as_json=True))
+
+    try:
+        response = asyncio.run(request())
+    except (NoDaemon, RequestRefused, OSError):
+        return  # there is no daemon, it runs without --standby, or it does not respond
+    if isinstance(response, StandbyControlled):
+        found = msgspec.convert(json.loads(response.text)["standby"], StandbyStatus)
+        if found.role == "standby":
+            raise RequestRefused(found.refusal)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from rich.cells import set_cell_size
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.process.terminal_text import terminal_line
+from ingestd.standby.status import StandbyStatus
 
 Status: TypeAlias = Mapping[str, Any]
 """The object of `ingestd status --json`."""
@@ -35,6 +36,10 @@ def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, 
     earlier reading of the same daemon, rates are shown as a dash.
     """
     status, screen, width = now.status, width, max(width, _NARROWEST)
+    if "pid" not in status:  # the response of a standby
+        found = msgspec.convert(status["standby"], StandbyStatus)
+        head = [f"ingestd top · {moment(now.at)}", *(line for one in found.lines for line in wrap(one, width))]
+        return [set_cell_size(terminal_line(line), screen).rstrip() for line in head[:height]]
     daemon = f"runs (process {status['pid']})" if status["pid"] else "does not run"
     counts = f"{status['pending']} pending, {status['rejected']} rejected, {len(status['held'])} held"
     head = [
@@ -58,7 +63,7 @@ class _Rates:
     """Records and entries per second between two readings of the same daemon."""
 
     def __init__(self, now: StatusReading, before: StatusReading | None) -> None:
-        is_same = before is not None and before.status["pid"] == now.status["pid"] and now.at > before.at
+        is_same = before is not None and before.status.get("pid") == now.status["pid"] and now.at > before.at
         self._now = now.status.get("since_start") or {}
         self._before = before.status.get("since_start") if is_same and before is not None else None
         self._seconds = now.at - before.at if before is not None else 0.0

@@ -270,9 +270,7 @@ class StandbyPhase:
                 return StandbyControlled(text=text, is_done=not refusal)
             case ControlStandby():
                 return StandbyControlled(text="This daemon is a standby, so it has nothing to release.", is_done=False)
-        raise RequestRefused(
-            f"This daemon is a standby. Run the command on the active host: {standby.status().holder}."
-        )
+        raise RequestRefused(standby.status().refusal)
 
     def _control_active(self, request: ControlStandby, shutdown: Shutdown) -> StandbyControlled:
         match request.action:

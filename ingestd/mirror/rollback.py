@@ -28,9 +28,11 @@ class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is rolled back. ``started``: seconds since the epoch. ``is_held``: the content of the run becomes held.
+    """A run that is rolled back. ``started``: seconds since the epoch. ``is_changed``: entries of its file or table change.
 
-    If the content is not held, it is not read again: the source yields only new records, or its file is gone.
+    ``is_held``: afterwards, the present content of its file or table is not delivered again. Otherwise nothing of it changes, or
+    it is not read again: the source yields only new records, or its file is gone. ``held_run``: the run that `ingestd approve`
+    then delivers; None if the file or table is not held, or if its held run was discarded.
     """
 
     run: int
@@ -38,6 +40,8 @@ class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     started: float
     is_held: bool
+    held_run: int | None = None
+    is_changed: bool = False
 
 
 class UndoneKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -148,7 +148,8 @@ class _Report:
         harmless = self._harmless.get((error["loc"], error["type"]))
         if harmless is None:
             field = self._shape.field(found.path)
-            return sentences.withheld(field, self._values.outside.get(found.path))
+            is_empty = at(self._values.data, found.path) == ""
+            return sentences.withheld(field, self._values.outside.get(found.path), is_empty=is_empty)
         return sentences.from_message(harmless["type"], harmless["msg"], harmless.get("ctx", {}))
 
 

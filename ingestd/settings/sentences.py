@@ -97,10 +97,12 @@ def misspelled(written: str, key: str) -> str:
     return f" There is '{shortened(written)}'.{hint}" if (hint := nearest(written, [key])) else ""
 
 
-def withheld(field: FieldInfo | None, written: str | None) -> str:
+def withheld(field: FieldInfo | None, written: str | None, *, is_empty: bool) -> str:
     """Return the sentence for an error if its reason may contain a secret. The sentence omits the reason."""
     meaning = f" Expected: {field.description}" if field is not None and field.description else ""
     what = f"The value of {shortened(written)}" if written is not None else "This value"
+    if is_empty:
+        return f"{what} is empty.{meaning}"
     return f"{what} is not valid. The reason may contain a secret, so it is not shown.{meaning}"
 
 

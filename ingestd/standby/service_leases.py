@@ -81,8 +81,10 @@ class ServiceLeases:
 def _responded(response: ServiceResponse[WriterLease]) -> LeaseResponse:
     if response.value is not None:
         return LeaseResponse(lease=response.value)
+    # The sentence of the outcome is about sinks and entries, so only the words of the service are used.
+    refusal = response.facts.words or response.outcome.sentence
     if response.facts.code in _REFUSED_FOR_GOOD:
-        raise standby_mistake(f"The service refuses the lease: {response.outcome.sentence}")
+        raise standby_mistake(f"The service refuses the lease. {refusal}")
     if response.facts.code in _REFUSED:
-        return LeaseResponse(refusal=response.outcome.sentence)
+        return LeaseResponse(refusal=refusal)
     raise LeaseUnavailable(response.outcome.sentence)

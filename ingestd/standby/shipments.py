@@ -46,6 +46,10 @@ class ShipmentManifest(msgspec.Struct, frozen=True, kw_only=True):
     pipelines: tuple[str, ...]
 
 
+class ShipmentsUnreadable(PlaceUnavailable):
+    """No manifest of the place can be read, probably because this host has another key."""
+
+
 class ShippingStopped(Exception):
     """The daemon must write no more, because it may have lost the lease."""
 
@@ -67,6 +71,8 @@ class Shipments:
         """The blocks of each kept shipment of this process, by the name of its manifest."""
         self._read: dict[str, ShipmentManifest | None] = {}
         """The existing manifests that `newest` has read, by name; None: the manifest can't be used."""
+        self._unreadable: set[str] = set()
+        """The names of the manifests that are damaged, or that the key does not open."""
         self._is_alone = False
         """Whether this process has deleted the shipments of older epochs."""
 
@@ -132,7 +138,12 @@ class Shipments:
             yield from blocks
 
     def newest(self) -> ShipmentManifest | None:
-        """Return the newest usable shipment; None if there is none. Each manifest is read only once."""
+        """Return the newest usable shipment; None if there is none. Each manifest is read only once.
+
+        Raises:
+            ShipmentsUnreadable: there are manifests, but none can be read.
+            PlaceUnavailable: the place can't be read now.
+        """
         names = self._manifest_names()
         self._read = {name: self._read[name] for name in names if name in self._read}
         for name in names:
@@ -140,7 +151,16 @@ class Shipments:
                 self._read[name] = self._manifest(name)
             if (found := self._read[name]) is not None:
                 return found
+        self._require_readable(names)
         return None
+
+    def _require_readable(self, names: list[str]) -> None:
+        self._unreadable.intersection_update(names)
+        if names and len(self._unreadable) == len(names):
+            raise ShipmentsUnreadable(
+                f"No shipment in {self.place.shown} can be read. Give this host the standby.encryption_key of the host that was "
+                "active. If this key is lost, stop all hosts, empty the place, and start the host with the present state first."
+            )
 
     def _manifest_names(self) -> list[str]:
         """Return the names of the manifests, the newest first."""
@@ -153,6 +173,7 @@ class Shipments:
                 return None  # deleted after the names were listed
             return msgspec.json.decode(self._seal.open(name, stored, most=_MANIFEST_BYTES), type=ShipmentManifest)
         except (UnreadableObject, msgspec.DecodeError) as error:
+            self._unreadable.add(name)
             self._on_unusable(f"The shipment {name} can't be used: {error}")
             return None
 
@@ -164,9 +185,11 @@ class Shipments:
         ``accepts`` may raise an exception to refuse a manifest.
 
         Raises:
+            ShipmentsUnreadable: there are manifests, but none can be read.
             PlaceUnavailable: the place can't be read now.
         """
-        for name in self._manifest_names():
+        names = self._manifest_names()
+        for name in names:
             manifest = self._manifest(name)
             if manifest is None:
                 continue
@@ -177,6 +200,7 @@ class Shipments:
                 self._on_unusable(f"The shipment {manifest.number} of epoch {manifest.epoch} can't be used: {error}")
                 continue
             return manifest
+        self._require_readable(names)
         return None
 
     def _fetch(self, manifest: ShipmentManifest, target: Path) -> None:

@@ -22,7 +22,7 @@ from ingestd.standby.lease import Lease
 from ingestd.standby.lease_store import LeaseUnavailable
 from ingestd.standby.mistake import standby_mistake
 from ingestd.standby.place import Place, PlaceUnavailable
-from ingestd.standby.shipments import ShipmentManifest, Shipments, ShippingStopped
+from ingestd.standby.shipments import ShipmentManifest, Shipments, ShipmentsUnreadable, ShippingStopped
 from ingestd.standby.status import Role, StandbyStatus
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.standby import (
@@ -111,7 +111,7 @@ class Standby:
         """Wait for the lease, take it, and restore the newest shipment, unless the state file is newer. Can be cancelled.
 
         Raises:
-            ConfigurationError: the service has no leases, or the shipments are of another configuration.
+            ConfigurationError: the service has no leases, or the shipments are of another configuration or another key.
             MirrorFull: the disk is full. The lease is released, and a later start may succeed.
             MirrorError: the state file can't be replaced.
         """
@@ -234,6 +234,9 @@ class Standby:
                 replaced = self._files.restore(target)
                 if replaced is not None and self._record.epoch:  # epoch 0: never active, so the former file is kept
                     replaced.unlink(missing_ok=True)
+        except ShipmentsUnreadable as error:
+            # Without them, pending records and decisions are lost, and the next shipments would delete them.
+            raise standby_mistake(str(error)) from error
         except OSError as error:
             raise unopenable(error, target) from error
         else:

@@ -54,3 +54,10 @@ class StandbyStatus(msgspec.Struct, frozen=True, kw_only=True):
                 f"These sinks get no entries before all of their sources are read: {', '.join(self.waiting_sinks)}."
             )
         return (*lines, *self.failures)
+
+    @property
+    def refusal(self) -> str:
+        """Why a standby refuses a command, and where to run the command."""
+        if not self.holder:
+            return "This daemon is a standby, and no daemon is active now. Run the command on the host that takes over."
+        return f"This daemon is a standby. Run the command on the active host: {self.holder}."

@@ -88,6 +88,26 @@ def test_a_corrected_file_is_delivered_after_a_rollback_by_time(folder: Folder, 
     assert json.loads(folder.here("status", "--json").stdout)["held"] == []
 
 
+def test_a_rollback_names_only_a_run_that_can_be_approved(folder: Folder) -> None:
+    run = last_run(folder)
+    first = folder.here("rollback", str(run - 1), "--yes").stdout
+    assert "Left as they are:" in first
+    assert "is held" not in first, "nothing of it was restored"
+    assert (
+        f"until it changes or 'ingestd approve {run}' delivers it." in folder.here("rollback", str(run), "--yes").stdout
+    )
+    folder.write(budget(2))
+    assert folder.here("sync").returncode == 0
+    folder.write(budget(3))
+    assert folder.here("sync").returncode == 0
+    later = last_run(folder)
+    assert folder.here("rollback", str(later), "--yes").returncode == 0
+    done = folder.here("rollback", str(later - 1), "--yes").stdout
+    assert f"until it changes or 'ingestd approve {later}' delivers it." in done
+    approved = folder.here("approve", str(later))
+    assert (approved.returncode, "entries: 0 created, 12 updated, 0 removed" in approved.stdout) == (0, True)
+
+
 def test_a_running_daemon_restores_at_once(folder: Folder, service: OtherProgram) -> None:
     run = last_run(folder)
     with folder.daemon("--log-level", "debug") as daemon:

@@ -184,6 +184,21 @@ def test_a_standby_takes_over_from_a_killed_daemon_which_is_the_next_standby(sit
     again.wait_for("standby_waiting", within_seconds=DEADLINE_SECONDS)
     refused = here(site.folder / taken[0], "pause", "parts")
     assert (refused.returncode, "is a standby" in refused.stderr) == (75, True)
+    # Its state file has the values of an earlier time.
+    for words in (
+        "trace x",
+        "rejected list",
+        "rejected show 1",
+        "rejected export",
+        "cursor show parts",
+        "plan",
+        "sync",
+        "backup b",
+    ):
+        outdated = here(site.folder / taken[0], *words.split())
+        assert (outdated.returncode, outdated.stderr) == (75, refused.stderr), words
+    assert " is a standby: " in here(site.folder / taken[0], "top", "--once").stdout
+    assert here(site.folder / (set(taken) ^ {"two", "three"}).pop(), "trace", "x").stdout.startswith("x = 4 ")
     assert here(site.folder / taken[0], "standby", "promote").returncode == 0
     assert other.ended(seconds=DEADLINE_SECONDS) == 75
     is_active(again)

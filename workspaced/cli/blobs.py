@@ -12,6 +12,7 @@ from workspaced.cli.database import (
     blobs_option,
     data_option,
     database_option,
+    require_database,
     selected_address,
     selected_blobs,
     with_failures,
@@ -48,6 +49,7 @@ def copy(target: str, data: Path, database: str, blobs: str, *, switch: bool) ->
     folder blobs in --data. Bytes in the former store stay there.
     """
     address = selected_address(data, database)
+    require_database(address)
     source = selected_blobs(data, blobs)
     into = selected_blobs(data, target) if target.startswith(SCHEME) else Path(target)
     if source == into:

@@ -128,12 +128,31 @@ def with_failures(step: Callable[[], T]) -> T:
         raise Failure(error.detail, UNAVAILABLE) from error
 
 
-def in_transaction(address: Address, work: Callable[[Transaction], T]) -> T:
-    """Do the work in one transaction; return its result.
+def require_database(address: Address) -> None:
+    """Check that there is a database, so that a command with a wrong data folder does not create an empty one.
+
+    Raises:
+        Failure: there is no SQLite file.
+    """
+    if not isinstance(address, Path):
+        return
+    try:
+        address.stat()
+    except FileNotFoundError as error:
+        sentence = f"There is no database {address}. Give the data folder of a service that has run."
+        raise Failure(sentence, UNUSABLE) from error
+    except OSError:
+        return  # reported when the file is opened
+
+
+def in_transaction(address: Address, work: Callable[[Transaction], T], *, creates: bool = False) -> T:
+    """Do the work in one transaction; return its result. ``creates``: also create a database that does not exist.
 
     Raises:
         Failure: the database can't be used at all, or can't be used now.
     """
+    if not creates:
+        require_database(address)
     return with_failures(lambda: transact(address, work))
 
 
@@ -158,5 +177,7 @@ def uuid_of(kind: str, text: str) -> str:
     """
     found = as_uuid(text)
     if found is None:
-        raise Failure(f"'{text}' is not the id of a {kind}: it must be a UUID.", 2)
+        raise Failure(
+            f"'{text}' is not the id of a {kind}: it must be a UUID. `workspaced {kind}s list` shows the ids.", 2
+        )
     return found

@@ -35,7 +35,10 @@ def keys() -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice(list(ROLES)), required=True, help="What the key may do.")
 @click.option(
-    "--workspace", default=EVERYWHERE, help="Id of the one workspace for which the key is valid; default: all."
+    "--workspace",
+    default=EVERYWHERE,
+    help="Id of the one workspace for which the key is valid; default: all. All keys of a name are valid in the "
+    "same workspaces.",
 )
 @click.option(
     "--days",
@@ -57,7 +60,8 @@ def create(
     workspace_id = uuid_of("workspace", workspace) if workspace else EVERYWHERE
     now = now_ms()
 
-    def work(tx: Transaction) -> str:
+    def work(tx: Transaction) -> tuple[str, tuple[WorkspaceGrant, ...]]:
+        former = key_store.all_grants(tx, name.strip())
         key = key_store.create_key(
             tx,
             name=name.strip(),
@@ -74,9 +78,18 @@ def create(
             workspace_id=workspace_id,
         )
         note(tx, SYSTEM, action, now=now)
-        return key
+        return key, former
 
-    echo(in_transaction(address, work))
+    key, former = in_transaction(address, work, creates=True)
+    echo(key)
+    places = {one.workspace_id or "all workspaces" for one in former}
+    if places and places != {workspace_id or "all workspaces"}:
+        all_places = ", ".join(sorted(places | {workspace_id or "all workspaces"}))
+        echo(
+            f"workspaced: Other keys were created for '{name.strip()}'. All keys of this name are now valid in: {all_places}. "
+            "For separate permissions, revoke the keys of this name, and create keys with different names.",
+            err=True,
+        )
 
 
 @keys.command("list")

@@ -57,7 +57,7 @@ def create(label: str, address: Address, *, as_json: bool) -> None:
         events.emit_created(tx, author, created)
         return created
 
-    created = in_transaction(address, work)
+    created = in_transaction(address, work, creates=True)
     print_rows(("id", "label"), [{"id": created.id, "label": created.label}], as_json=as_json)
 
 

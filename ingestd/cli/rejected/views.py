@@ -13,7 +13,7 @@ from ingestd.cli.rejected.presentation import format_details, format_line, to_js
 from ingestd.cli.rejected.selection import require_explicit, with_selection
 from ingestd.commands.output_file import OutputUnwritable, replacing
 from ingestd.commands.rejected_export import ExportFormat, RejectionExport, SeveralTables, iter_rejections
-from ingestd.commands.status import observe
+from ingestd.commands.status import observe, refuse_on_standby
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
@@ -34,6 +34,7 @@ def list_(selection: Selection, configuration: Configuration, limit: int, after:
 
     Example: ingestd rejected list --pipeline mass-budget --file '*.csv'
     """
+    refuse_on_standby(configuration.settings.state)
     with observe(configuration) as mirror:
         if as_json:
             echo_lines(map(to_json, iter_rejections(mirror, selection)))
@@ -60,6 +61,7 @@ def show(selection: Selection, configuration: Configuration, as_json: bool) -> N
     Example: ingestd rejected show 17
     """
     selection = require_explicit(selection, everything=False)
+    refuse_on_standby(configuration.settings.state)
     with observe(configuration) as mirror:
 
         def describe(rejection: Rejection) -> str:
@@ -93,8 +95,12 @@ def export(selection: Selection, configuration: Configuration, form: ExportForma
     the file is read. A line that could not be parsed is in the column 'text'. Entries that the service refused, and files that
     can't be read, have no record to export: correct them at their source.
 
+    Give the file another name than the original file, which it would replace. Its rows are new rows, so the former rejections
+    remain until 'ingestd rejected drop' deletes them.
+
     Example: ingestd rejected export --pipeline mass-budget -o corrected.csv
     """
+    refuse_on_standby(configuration.settings.state)
     found = RejectionExport(partial(observe, configuration), selection, form)
     try:
         with click.open_file("-", "w", encoding="utf-8") if output == "-" else replacing(Path(output)) as file:

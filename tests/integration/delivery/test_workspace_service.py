@@ -17,10 +17,10 @@ from tests.support.delivery_rig import rig
 from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
 from workspaced.app import Application, running
-from workspaced.cli.database import in_transaction
 from workspaced.security.key_store import create_key
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import sqlite_address
+from workspaced.storage.factory import transact
 
 TO = SinkAddress(workspace="Bench", by="label", name="Mass budget")
 
@@ -35,7 +35,7 @@ def mirror(tmp_path: Path) -> Iterator[SqliteMirror]:
 @pytest.fixture
 def key(tmp_path: Path) -> str:
     now = int(time.time() * 1000)
-    made: str = in_transaction(
+    made: str = transact(
         sqlite_address(tmp_path / "service"),
         lambda tx: create_key(tx, name="bench", role="owner", now=now, expires_at=None),
     )

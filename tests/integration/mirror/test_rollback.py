@@ -138,7 +138,8 @@ async def test_an_approval_delivers_what_was_rolled_back_and_can_be_rolled_back_
         assert (done.restored, done.removed, done.created) == (1, 1, 1)
         assert await stage.deliver() == before
         assert stage.held() == [run]
-        assert stage.mirror.intake.approve(run).changed
+        approved = stage.mirror.intake.approve(run)
+        assert (approved.created, approved.updated, approved.removed) == (1, 1, 1), "not with the first delivery"
         assert await stage.deliver() == after
         stage.read()
         assert stage.held() == []
@@ -347,12 +348,27 @@ async def test_two_rollbacks_one_after_the_other(stage: RollbackStage) -> None:
     third = stage.write({"a": "3", "b": "3"})
     stage.undo(third)
     assert await stage.deliver() == {"a": "2", "b": "1"}
-    stage.undo(second)
+    (run,) = stage.undo(second).runs
+    assert (run.run, run.is_held, run.held_run) == (second, True, third)
     assert await stage.deliver() == {"a": "1", "b": "1"}
     assert stage.held() == [third]
     stage.mirror.intake.approve(third)
     stage.read()
     assert await stage.deliver() == {"a": "3", "b": "3"}
+
+
+async def test_a_run_without_a_present_value_holds_nothing(stage: RollbackStage) -> None:
+    stage.pipeline()
+    stage.write({"a": "1"})
+    second = stage.write({"a": "2"})
+    third = stage.write({"a": "3"})
+    (run,) = stage.undo(second).runs
+    assert (run.is_changed, run.is_held, run.held_run) == (False, False, None)
+    assert stage.held() == []
+    stage.undo(third)
+    stage.mirror.intake.discard(third)
+    (run,) = stage.undo(second).runs
+    assert (run.is_changed, run.is_held, run.held_run) == (True, True, None), "there is no run to approve"
 
 
 @pytest.mark.parametrize("deletes", ["keep", "remove"])

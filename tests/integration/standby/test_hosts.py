@@ -104,6 +104,24 @@ async def test_a_place_of_other_pipelines_or_of_another_writer_is_refused(site: 
         await site.start("three").run_until_active()
 
 
+async def test_a_host_with_another_key_is_not_ready_and_does_not_replace_the_shipments(site: StandbySite) -> None:
+    site.create_state("one")
+    active = site.start("one")
+    await active.run_until_active()
+    await active.ship()
+    waiting = site.start("two", key=bytes(32))
+    taking = asyncio.create_task(waiting.run_until_active())
+    await site.prepared.get()
+    assert "standby.encryption_key" in "".join(waiting.status().failures)
+    taking.cancel()
+    await active.leave()
+    with pytest.raises(ConfigurationError, match="Give this host the standby"):
+        await site.start("two", key=bytes(32)).run_until_active()
+    assert not site.state("two").exists()
+    assert (await site.run("three")).restored_at is not None
+    assert site.state("three").exists(), "the lease was released, and the shipment is still there"
+
+
 async def test_the_first_host_decides_where_the_lease_is_when_the_service_responds(site: StandbySite) -> None:
     away = iter([True, False])
 

@@ -15,7 +15,7 @@ from ingestd.core.errors import ConfigurationError
 from ingestd.settings.standby import StandbySettings
 from ingestd.standby.place import Place, PlaceUnavailable, open_place
 from ingestd.standby.seal import Seal
-from ingestd.standby.shipments import BLOCK_BYTES, ShipmentManifest, Shipments, ShippingStopped
+from ingestd.standby.shipments import BLOCK_BYTES, ShipmentManifest, Shipments, ShipmentsUnreadable, ShippingStopped
 from tests.support.object_server import BUCKET, ObjectServer
 from tests.support.postgres_databases import Databases
 from tests.support.scripted_bucket import scripted_bucket
@@ -140,7 +140,11 @@ def test_without_the_key_nothing_is_read_and_a_plain_shipment_is_not_accepted_wi
         assert b"00417" not in (place.get(name) or b"")
     for key in (None, os.urandom(32)):
         other = Host(place, tmp_path, key=key)
-        assert other.fetch() is None
+        for read in (other.fetch, other.shipments.newest):
+            with pytest.raises(
+                ShipmentsUnreadable, match=r"No shipment in .* can be read. Give this host the standby.encryption_key"
+            ):
+                read()
         assert "standby.encryption_key" in other.unusable[0]
     planted = Host(place, tmp_path, epoch=9)
     planted.ship(b"planted")

@@ -92,13 +92,14 @@ def test_a_new_workspace_and_a_new_key_obey_the_configured_limits(tmp_path: Path
 
 def test_a_workspace_that_cannot_be_restored_is_reported(tmp_path: Path) -> None:
     unknown = str(uuid.uuid4())
+    assert workspaced("migrate", "--data", str(tmp_path)).returncode == 0
     refused = workspaced("workspaces", "restore", unknown, "--data", str(tmp_path))
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"workspaced: There is no workspace {unknown}, deleted or not. `workspaced")
     wrong = workspaced("workspaces", "restore", "SNK-1", "--data", str(tmp_path))
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        "workspaced: 'SNK-1' is not the id of a workspace: it must be a UUID.\n",
+        "workspaced: 'SNK-1' is not the id of a workspace: it must be a UUID. `workspaced workspaces list` shows the ids.\n",
     )
 
 

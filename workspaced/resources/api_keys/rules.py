@@ -68,7 +68,11 @@ class NewApiKey(Body):
         RoleScopes(most=100, longest=100, description="Some of the role's scopes; by default all scopes of the role."),
     ] = None
     workspace_id: Annotated[
-        str, Identifier(description="The one workspace that the key is for; all workspaces by default.")
+        str,
+        Identifier(
+            description="The one workspace that the key is for; all workspaces by default. All keys with one name are valid in "
+            "the same workspaces."
+        ),
     ] = EVERYWHERE
     expires_at: Annotated[Any, Expiry()] = None
     guest: Annotated[bool, Flag(description="Whether the key is accepted only by workspaces with guests enabled.")] = (

@@ -226,11 +226,11 @@ def _counts(undos: Collection[KeyUndo]) -> list[dict[str, int]]:
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for one in undos:
         if one.former is None:
-            counts[one.partition or ADOPTED]["created"] += 1
+            counts[one.held_partition]["created"] += 1
         elif one.partition is None or one.is_passed:
-            counts[one.former.partition]["removed"] += 1
+            counts[one.held_partition]["removed"] += 1
         else:
-            counts[one.partition]["updated"] += 1
+            counts[one.held_partition]["updated"] += 1
     return [
         {"partition": partition, **{name: count[name] for name in ("created", "updated", "removed")}}
         for partition, count in counts.items()

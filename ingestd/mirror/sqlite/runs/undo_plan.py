@@ -29,7 +29,10 @@ _SHOWN = 20
 
 
 class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is rolled back, with its partition. ``is_gone``: the source no longer has the partition."""
+    """A run that is rolled back, with its partition. ``is_gone``: the source no longer has the partition.
+
+    ``known_hold``, ``known_state``: the run that holds the partition already, and its state ("held" or "discarded"), or None.
+    """
 
     run: int
     pipeline: str
@@ -38,6 +41,8 @@ class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     is_snapshot: bool
     is_gone: bool
+    known_hold: int | None
+    known_state: str | None
 
 
 class Undoable(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +86,13 @@ class KeyUndo(msgspec.Struct, frozen=True, kw_only=True):
     former: Former | None
     is_passed: bool = False
     left: str = ""
+
+    @property
+    def held_partition(self) -> int:
+        """The partition with the held run that counts the change; 0: none."""
+        if self.former is not None and (self.partition is None or self.is_passed):
+            return self.former.partition
+        return self.partition or 0
 
     @property
     def doing(self) -> Undoing:
@@ -158,6 +170,7 @@ class UndoCounts:
 
     def __init__(self) -> None:
         self._counts: dict[Undoing, int] = {"restore": 0, "remove": 0, "create": 0}
+        self._changed = set[int]()
         self._left = 0
         self._keys: list[UndoneKey] = []
         self._first_left: list[LeftKey] = []
@@ -171,6 +184,7 @@ class UndoCounts:
                     self._first_left.append(LeftKey(sink=sink, key=one.key, reason=one.left))
                 continue
             self._counts[one.doing] += 1
+            self._changed.add(one.held_partition)
             if len(self._keys) < _SHOWN:
                 restored = (one.former.value, one.former.data_type) if one.former is not None else (None, None)
                 self._keys.append(
@@ -182,20 +196,24 @@ class UndoCounts:
 
     def result(self, runs: Collection[SelectedRun]) -> Rollback:
         """Return the rollback of ``runs`` with the counts and the first keys."""
+        last = {one.partition: one.run for one in runs}
         return Rollback(
-            runs=tuple(
-                UndoneRun(
-                    run=one.run, pipeline=one.pipeline, partition=one.name, started=one.started,
-                    is_held=one.is_snapshot and not one.is_gone,
-                )
-                for one in runs
-            ),
+            runs=tuple(self._undone_run(one, last[one.partition]) for one in runs),
             restored=self._counts["restore"],
             removed=self._counts["remove"],
             created=self._counts["create"],
             left_count=self._left,
             keys=tuple(self._keys),
             left=tuple(self._first_left),
+        )  # fmt: skip
+
+    def _undone_run(self, one: SelectedRun, last: int) -> UndoneRun:
+        """Return a run of a rollback. ``last``: the last run of its partition."""
+        is_changed = one.partition in self._changed
+        is_held = one.is_snapshot and not one.is_gone and (is_changed or one.known_hold is not None)
+        return UndoneRun(
+            run=one.run, pipeline=one.pipeline, partition=one.name, started=one.started, is_held=is_held, is_changed=is_changed,
+            held_run=(one.known_hold or last) if is_held and one.known_state != "discarded" else None,
         )  # fmt: skip
 
 

@@ -5,8 +5,9 @@
 -- The runs of a selection that changed entries. A reading of a snapshot that has not ended, and a held run, have delivered nothing
 -- that can be rolled back. Exception: the runs of an interrupted rollback are held, but some of their values remain.
 -- name: rollback_runs
-SELECT r.id, l.name, p.name, r.started, p.id, p.snapshot, p.gone IS NOT NULL
+SELECT r.id, l.name, p.name, r.started, p.id, p.snapshot, p.gone IS NOT NULL, h.run, h.state
 FROM run r JOIN partition p ON p.id = r.partition JOIN pipeline l ON l.id = p.pipeline
+LEFT JOIN held_run h ON h.partition = p.id AND h.state <> 'approved'
 WHERE r.id >= coalesce(:run, 0) AND (:run IS NULL OR r.id = :run) AND (:since IS NULL OR r.started >= :since)
   AND (:pipeline = '' OR l.name = :pipeline) AND (r.created OR r.updated OR r.removed)
   AND (:sinks IS NULL OR p.sink IN (SELECT value FROM json_each(:sinks)))

@@ -56,6 +56,19 @@ def test_the_state_of_a_sink_is_that_of_its_delivery() -> None:
     assert cells(top_screen(reading(sinks=[sending]), None, width=80), "Budget in Rover")[0] == "sending"
 
 
+def test_a_standby_is_shown_without_pipelines() -> None:
+    standby = {
+        "role": "standby", "here": "b 2", "holder": "a 1", "epoch": 3, "lease_seconds": 4.0, "lease_store": "service",
+        "place": "/mnt/place", "shipped_at": None, "shipment_age": None,
+    }  # fmt: skip
+    waiting = StatusReading(status={"standby": standby}, at=NOW)
+    lines = top_screen(waiting, reading(), width=200)
+    assert lines[1].startswith("This daemon (b 2) is a standby: a 1 is active with epoch 3.")
+    assert len(lines) == 2
+    assert len(top_screen(waiting, None, width=40, height=3)) == 3
+    assert cells(top_screen(reading(NOW + 2), waiting, width=80), "budget")[1] == "-", "it has taken over"
+
+
 def test_a_notice_about_the_daemon_is_above_the_pipelines() -> None:
     sentence = f"the disk of /{'state/' * 12}ingestd.db is full. Free some space."
     notice = {"pipeline": "", "sentence": sentence, "since": None, "state": ""}

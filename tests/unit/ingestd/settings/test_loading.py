@@ -268,6 +268,13 @@ def test_a_mistake_in_a_template_is_reported_with_its_column(tmp_path: Path) -> 
     assert line.startswith(f"ingestd.yaml:6:{column}: pipelines[0].entries.key: '{{' has no '}}'")
 
 
+def test_an_empty_secret_is_reported_as_empty(tmp_path: Path) -> None:
+    # A command that failed, such as `workspaced keys create … > key`, leaves an empty file.
+    (tmp_path / "key").write_text("\n")
+    [line] = mistakes(GOOD.replace("${env:KEY}", "${file:key}"), tmp_path)
+    assert "service.api_key: The value of ${file:key} is empty. Expected: The API key that the service issued" in line
+
+
 def test_a_text_in_the_place_of_text_or_mapping_is_reported_once(tmp_path: Path) -> None:
     [line] = mistakes(re.sub(r'value: "[^"]*"', 'value: "{mass"', GOOD, count=1), tmp_path)
     assert line.endswith("entries.value: '{' has no '}'; write '{{' for the character itself.")
