@@ -10,7 +10,7 @@ from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import Observer
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
-from tests.contract.mirror_deliverable import Stage, items, scalars
+from tests.contract.mirror_deliverable import Stage, held, items, scalars
 
 ALL = Selection()
 
@@ -128,6 +128,17 @@ class RejectionSuite:
         await stage.refuse(lane, "a")
         stage.desire({"a": None})
         assert await stage.deliver(lane) == [("delete", "a", None)]
+
+    async def test_an_entry_with_a_refused_value_is_removed_if_the_service_had_it_before(
+        self, stage: RejectionStage
+    ) -> None:
+        for key, first in (("late", False), ("early", True)):
+            lane = stage.desire(scalars(other="1") if first else {key: ("bad", "scalar")})
+            await stage.deliverable.adopt(lane, held((key, "5", "scalar"), ("other", "1", "scalar")))
+            stage.desire({key: ("bad", "scalar")})
+            await stage.refuse(lane, key)
+            stage.desire({key: None})
+            assert ("delete", key, None) in await stage.deliver(lane), key
 
     async def test_a_rejected_removal_can_be_retried(self, stage: RejectionStage) -> None:
         lane = stage.desire(scalars(a="1", b="1"))

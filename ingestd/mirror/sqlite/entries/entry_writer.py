@@ -179,7 +179,7 @@ def remove_entries(
 ) -> Removed:
     """Make the removal of those ``keys`` (sorted) pending that belong to the partition and that no other partition names.
 
-    An entry that the service never had, because it has refused every value, is deleted at once, with its rejection.
+    An entry that the service never had, because it has refused every value, is deleted with its rejection, and not counted.
     ``any_partition``: also remove keys of other partitions. ``ending``: why the values of the keys end.
     """
     known = known_entries(target.connection, target.sink, keys)
@@ -206,7 +206,7 @@ def remove_entries(
     _store(target, gone.filter(~pl.col("key").is_in(never_stored)), "delete")
     target.connection.execute(SQL["entries_delete"], (target.sink, json.dumps(never_stored)))
     _resolve(target, gone)
-    return Removed(removed=gone.height, updated=updated)
+    return Removed(removed=gone.height - len(never_stored), updated=updated)
 
 
 def _never_stored(target: WriteTarget, keys: list[str]) -> list[str]:

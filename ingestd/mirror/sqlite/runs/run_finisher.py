@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import polars as pl
-from msgspec.structs import replace
 
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect, hold_reasons
@@ -137,18 +136,10 @@ class RunFinisher:
         with self._ending[held.pipeline]:
             with self._state.writing() as connection:
                 run, end = self._approved(connection, number)
-                # The run has written entries before if it was rolled back, or if its approval was interrupted.
-                before = connection.execute(SQL["run_changes"], (number,)).fetchone()
             summary = self._write(run, end, collides=False)
             for other in open_runs(run.pipeline):
                 other.outdated = True
-        created, updated, removed = before
-        return replace(
-            summary,
-            created=summary.created - created,
-            updated=summary.updated - updated,
-            removed=summary.removed - removed,
-        )
+        return summary
 
     def discard(self, number: int) -> HeldRun:
         """Delete the entries of a held run; see `IntakeStore.discard`."""

@@ -181,9 +181,6 @@ WHERE id = :run
 -- name: run_add_notice
 UPDATE run SET facts = json_set(facts, :path, trim(coalesce(json_extract(facts, :path), '') || ' ' || :sentence)) WHERE id = :run
 
--- name: run_changes
-SELECT created, updated, removed FROM run WHERE id = ?
-
 -- name: run_end
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
 RETURNING id, records, created, updated, unchanged, removed, rejected, valueless, coalesce(json_extract(facts, '$."file.notice"'), '')
