@@ -45,6 +45,7 @@ HELP_MODULES = {
     "ingestd.process.redaction",
     "ingestd.process.standard_streams",
     "ingestd.process.terminal_text",
+    "ingestd.process.utf8_mode",
     "ingestd.process.verbs",
 }
 HELPS = [ctx.command_path.removeprefix("ingestd").strip() for _, ctx in iter_commands(main, "ingestd")]
