@@ -169,9 +169,12 @@ class MirrorModel(RuleBasedStateMachine):
         """Expect the entries of a reading in the sink."""
         self.known |= set(self.script.contents)
         self.named.update(made)
+        had_value = self.left & made.keys()
         self.left -= made.keys()
         if self.script.deletes == "remove":
             self.undoable = (self.wanted, made) if self.wanted != made else self.undoable
+            if had_value:  # a rollback restores what the service had, and no source names it
+                self.undoable = None
             self.was_rolled_back = False
             self.wanted = made
         else:
@@ -197,9 +200,8 @@ class MirrorModel(RuleBasedStateMachine):
         if summary.collided:  # the daemon reads again what the differences left open
             self.read()
 
-    @precondition(
-        lambda self: self.undoable and not self.refused | self.dropped | self.strange | self.adopted | self.left
-    )
+    @precondition(lambda self: self.undoable and "p" in self.script.contents)  # the file of the run still exists
+    @precondition(lambda self: not self.refused | self.dropped | self.strange | self.adopted | self.left)
     @rule(crashes=st.booleans())
     def roll_back(self, crashes: bool) -> None:
         """Restore what was wanted before the last run, and expect its content to be held."""

@@ -250,3 +250,16 @@ SharedSinkModel.TestCase.settings = settings(
     max_examples=EXAMPLES, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestSharedSinkModel = pytest.mark.slow(pytest.mark.timeout(600 + 5 * EXAMPLES)(SharedSinkModel.TestCase))
+
+
+def test_a_conflict_ends_when_its_pipeline_reads_another_source_and_returns_with_the_source() -> None:
+    state = SharedSinkModel()
+    state.start(configuration={"p2": "c"}, batch_rows=1)
+    for source in ("a", "c"):
+        state.save(source=source, which=0, rows=[{"k": "x", "v": "1"}], read=False)
+    state.rest()
+    for source in ("a", "b", "a"):
+        state.reload(configuration={"p1": source, "p3": "c"})
+        state.rest()
+        assert [one.pipeline for one in state.mirror.status.rejections(limit=9)] == (["p1"] if source == "a" else [])
+    state.teardown()

@@ -255,10 +255,15 @@ def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:
 
 
 def end_inactive_conflicts(connection: sqlite3.Connection) -> None:
-    """Delete the conflicts of pipelines that are not configured now, and the names that they stored for these keys."""
+    """Delete the conflicts of partitions that are not read now.
+
+    If their pipeline is not configured, delete the names that they stored for these keys, too. A pipeline that reads another
+    source may use the partition again, and some sources do not name the keys again.
+    """
     found = connection.execute(SQL["conflicts_of_inactive"]).fetchall()
-    for (sink, partition), rows in groupby(found, key=lambda row: row[:2]):
-        drop_names(connection, sink, partition, [key for *_, key in rows])
+    for (sink, partition, is_active), rows in groupby(found, key=lambda row: row[:3]):
+        keys = [key for *_, key in rows]
+        (drop_conflicts if is_active else drop_names)(connection, sink, partition, keys)
         _begin_again(connection, sink, {partition})
 
 

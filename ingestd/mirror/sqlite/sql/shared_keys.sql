@@ -69,10 +69,10 @@ FROM json_each(:keys) j CROSS JOIN rejected r ON r.sink = :sink AND r.key = j.va
 CROSS JOIN partition p ON p.id = r.partition CROSS JOIN pipeline l ON l.id = p.pipeline
 WHERE r.subject = 'conflict'
 
--- The conflicts of pipelines that are not configured now.
+-- The conflicts of pipelines that are not configured now, and of partitions that their pipeline no longer reads.
 -- name: conflicts_of_inactive
-SELECT r.sink, r.partition, r.key FROM pipeline l CROSS JOIN partition p ON p.pipeline = l.id
-CROSS JOIN rejected r ON r.partition = p.id WHERE NOT l.active AND r.subject = 'conflict' ORDER BY r.sink, r.partition, r.key
+SELECT r.sink, r.partition, l.active, r.key FROM pipeline l CROSS JOIN partition p ON p.pipeline = l.id
+CROSS JOIN rejected r ON r.partition = p.id WHERE NOT (l.active AND NOT p.retired) AND r.subject = 'conflict' ORDER BY r.sink, r.partition, r.key
 
 -- name: conflict_describe
 UPDATE rejected SET reason = ? WHERE sink = ? AND subject = 'conflict' AND partition = ? AND key = ?
