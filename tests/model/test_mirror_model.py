@@ -475,6 +475,8 @@ class MirrorModel(RuleBasedStateMachine):
         self.run(self.mirror.drift.show(check, self.held_by_service()))
         self.run(self.mirror.drift.end_check(check, doubt=True))
         assert self.mirror.status.doubts() == []
+        if self.withheld:  # until a person decides, what the service has counts as newer than the copy
+            self.adopted |= {key for key, value in self.wanted.items() if self.service.get(key) != value}
 
     def mirror_sequence(self) -> Path:
         return self.folder / ".state.db.sequence"
