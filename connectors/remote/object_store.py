@@ -259,28 +259,23 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
     }
     retry: RetryConfig = {"max_retries": _RETRIES, "retry_timeout": 2 * wait}
     settings: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
-    # With a configured key, obstore would also use the environment's session token, or the token instead of the key.
-    key: dict[str, Any] | None = None
     try:
-        if address.scheme == "s3":
-            settings["region"] = options.region
-            if options.access_key:
-                settings["skip_signature"] = False
-                key = {"access_key_id": options.access_key, "secret_access_key": secret, "expires_at": None}
-            return S3Store(
-                address.host,
-                config=cast("Any", settings),
-                client_options=client,
-                retry_config=retry,
-                credential_provider=cast("Any", lambda: key) if key else None,
-            )
-        if address.scheme == "az":
-            if options.access_key:
+        if address.scheme in {"s3", "az"}:
+            # With a configured key, obstore would also use the environment's session token, or the token instead of the key.
+            key: dict[str, Any] | None = None
+            if address.scheme == "s3":
+                settings["region"] = options.region
+                if options.access_key:
+                    key = {"access_key_id": options.access_key, "secret_access_key": secret}
+            elif options.access_key:
                 settings["account_name"] = options.access_key
-            if options.access_key and secret:
-                settings |= {"account_key": secret, "skip_signature": False}
-                key = {"access_key": secret, "expires_at": None}
-            return AzureStore(
+                if secret:
+                    settings["account_key"] = secret
+                    key = {"access_key": secret}
+            if key is not None:
+                settings["skip_signature"] = False
+                key["expires_at"] = None
+            return (S3Store if address.scheme == "s3" else AzureStore)(
                 address.host,
                 config=cast("Any", settings),
                 client_options=client,
