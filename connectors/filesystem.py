@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from io import FileIO
+from io import BufferedRandom
 from pathlib import Path
 
 from ingestd.sdk import SourceUnavailable
@@ -57,14 +57,16 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise SourceUnavailable(f"{_named(error) or path} can't be used: {describe_error(error)}") from error
 
 
-def temporary_file() -> FileIO:
-    """Return a new unnamed file without a buffer, in the system's temporary folder.
+def temporary_file() -> BufferedRandom:
+    """Return a new unnamed file in the system's temporary folder.
+
+    The file has a buffer: without it, a write to a disk that is nearly full stores a part of the data and reports no error.
 
     Raises:
         SourceUnavailable: the file can't be created. A FileNotFoundError would mean that a file of the source is absent.
     """
     try:
-        return tempfile.TemporaryFile(buffering=0)
+        return tempfile.TemporaryFile()
     except OSError as error:
         raise SourceUnavailable(
             f"The system's temporary folder (TMPDIR) can't be used: {describe_error(error)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TypeAlias
@@ -38,7 +37,7 @@ class Spool:
     """A file of records as JSON text. Offsets and keys are in memory: about 200 bytes for each record."""
 
     def __init__(self) -> None:
-        self._file = io.BufferedRandom(temporary_file())
+        self._file = temporary_file()
         self._size = 0
         self.stored: list[Stored] = []
 

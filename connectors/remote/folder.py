@@ -153,10 +153,11 @@ class RemoteFolder:
         try:
             identity = self.store.fetch(path, cast("BinaryIO", copy), expected=expected)
             copy.seek(0)
+            file = copy.detach()
         except BaseException:
             copy.close()
             raise
-        return OpenFile(name=name, file=copy, identity=identity, owner="", is_private=True)
+        return OpenFile(name=name, file=cast("io.FileIO", file), identity=identity, owner="", is_private=True)
 
     def kind(self, name: str) -> Literal["file", "other", "absent"]:
         """See `DropFolder.kind`."""
@@ -190,7 +191,7 @@ class RemoteFolder:
     @contextmanager
     def open_scanned(self, name: str, identity: Identity) -> Iterator[BinaryIO]:
         """See `ScannedFolder.open_scanned`. The context opens an unnamed local copy."""
-        with io.BufferedRandom(temporary_file()) as copy:
+        with temporary_file() as copy:
             self.store.fetch(self.path(name), cast("BinaryIO", copy), expected=identity)
             copy.seek(0)
             yield cast("BinaryIO", copy)
