@@ -31,8 +31,8 @@ def leave_unknown_sink(target: WriteTarget, former: int, *, pipeline: str, repla
         target.claimed.keep_unclaimed([segment])
         parameters = {**at_former, "segment": segment, "keys": json.dumps(sorted(keys_of(body)))}
         rows = connection.execute(SQL["entries_of_segment"], parameters).fetchall()
-        passed, _ = pass_on(replace(target, sink=former), [key for key, *_ in rows])
-        left = [row for row in rows if row[0] not in set(passed)]
+        passed = set(pass_on(replace(target, sink=former), [key for key, *_ in rows])[0])
+        left = [row for row in rows if row[0] not in passed]
         connection.execute(SQL["entries_delete"], (former, json.dumps([key for key, *_ in left])))
         leave(connection, Counter({segment: len(left)}))
         if not replayable:
