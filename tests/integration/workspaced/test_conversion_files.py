@@ -381,21 +381,39 @@ def test_without_the_extra_of_previews_a_sentence_names_it(
 
 
 async def test_a_folder_that_does_not_respond_delays_only_the_conversion(tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
-    os.mkfifo(tmp_path / "scratch/stderr")  # opening it waits for a reader, as for a share that does not respond
-    source = tmp_path / "blob"
-    source.write_bytes(b"part,mass\nA,1\n")
-    kind = converter_of("a.csv", "text/csv")
-    assert kind
+    begun = _begin_in_a_folder_that_does_not_respond(tmp_path)
     responds = threading.Timer(5, _open_reader, [tmp_path / "scratch/stderr"])
     responds.start()
-    begun = asyncio.create_task(job.run(kind, source, ".csv", tmp_path / "scratch", settings=ConversionSettings()))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asyncio.shield(begun), 0.5)
     assert responds.is_alive(), "the event loop waited for the folder"
     responds.cancel()
     _open_reader(tmp_path / "scratch/stderr")
     assert (await begun).error_class is None
+
+
+async def test_a_conversion_that_is_cancelled_while_its_files_are_opened_closes_them(tmp_path: Path) -> None:
+    begun = _begin_in_a_folder_that_does_not_respond(tmp_path)
+    await asyncio.sleep(0)
+    begun.cancel()
+    await asyncio.sleep(0)
+    assert not begun.done(), "the folder could be deleted while a thread works in it"
+    reader = await asyncio.to_thread((tmp_path / "scratch/stderr").open, "rb", buffering=0)  # waits for the writer
+    with reader:
+        with pytest.raises(asyncio.CancelledError):
+            await begun
+        os.set_blocking(reader.fileno(), False)
+        assert reader.read() == b"", "the file is still open"
+
+
+def _begin_in_a_folder_that_does_not_respond(folder: Path) -> asyncio.Task[child.Result]:
+    (folder / "scratch").mkdir()
+    os.mkfifo(folder / "scratch/stderr")  # opening it waits for a reader, as for a share that does not respond
+    source = folder / "blob"
+    source.write_bytes(b"part,mass\nA,1\n")
+    kind = converter_of("a.csv", "text/csv")
+    assert kind
+    return asyncio.create_task(job.run(kind, source, ".csv", folder / "scratch", settings=ConversionSettings()))
 
 
 def _open_reader(path: Path) -> None:

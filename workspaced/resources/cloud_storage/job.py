@@ -26,6 +26,7 @@ from workspaced.resources.cloud_storage.child import (
 )
 from workspaced.resources.cloud_storage.converters.registry import Converter
 from workspaced.settings.workers import ConversionSettings
+from workspaced.storage.blobs.file_threads import acquired
 
 _OUTPUT_NAME: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
 _RESULT_BYTES: Final = 1_048_576
@@ -35,7 +36,8 @@ _STDERR_BYTES: Final = 65_536
 async def run(converter: Converter, source: Path, ending: str, folder: Path, *, settings: ConversionSettings) -> Result:
     """Convert ``source`` in the empty ``folder``, under a name with ``ending``. A cancellation kills the process."""
     stderr_path = folder / "stderr"
-    named, into, stderr = await asyncio.to_thread(_prepare_folder, source, ending, folder, stderr_path)
+    preparing = asyncio.ensure_future(asyncio.to_thread(_prepare_folder, source, ending, folder, stderr_path))
+    named, into, stderr = await acquired(preparing, lambda prepared: prepared[2].close())
     order = Order(
         module=converter.module,
         source=str(named),

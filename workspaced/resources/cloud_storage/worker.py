@@ -27,7 +27,7 @@ from workspaced.resources.cloud_storage.converters.results import ErrorClass
 from workspaced.resources.cloud_storage.values import StoredOutput
 from workspaced.settings.workers import ConversionSettings
 from workspaced.storage.blobs.blobs import Blobs
-from workspaced.storage.blobs.file_threads import acquired
+from workspaced.storage.blobs.file_threads import open_file
 from workspaced.storage.port import Transaction
 from workspaced.storage.store import Store
 
@@ -261,8 +261,7 @@ class ConversionWorker:
 
 
 async def _parts(path: Path) -> AsyncGenerator[bytes, None]:
-    opening = asyncio.get_running_loop().run_in_executor(None, path.open, "rb")
-    file = await acquired(opening, lambda opened: opened.close())
+    file = await open_file(path, "rb")
     try:
         while part := await asyncio.to_thread(file.read, _READ_BYTES):
             yield part

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.blobs import rows
-from workspaced.storage.blobs.file_threads import disk_problems
+from workspaced.storage.blobs.file_threads import disk_problems, open_file
 from workspaced.storage.blobs.identity import BlobIdentity
 from workspaced.storage.blobs.port import BlobStore
 from workspaced.storage.blobs.received_bytes import Incoming, IncomingFolder
@@ -105,7 +105,7 @@ class Blobs:
         if row is not None and (path := self.blob_store.local_path(row.name)) is not None:
             return path
         made = folder / "bytes"
-        with disk_problems(), await asyncio.to_thread(made.open, "wb") as file:
+        with disk_problems(), await open_file(made, "wb") as file:
             async with aclosing(self.read(sha256, start=0, length=size)) as parts:
                 async for part in parts:
                     await asyncio.to_thread(file.write, part)

@@ -23,6 +23,7 @@ from obstore.store import S3Store
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.blobs.address import BucketAddress
+from workspaced.storage.blobs.file_threads import open_file
 from workspaced.storage.blobs.port import IDENTITY, BlobStore, BlobStoreRefused
 from workspaced.storage.port import StorageUnusable
 
@@ -61,7 +62,7 @@ class Bucket(BlobStore):
 
     async def put(self, name: str, source: Path) -> None:
         """See `BlobStore.put`. The file is not moved."""
-        with await asyncio.to_thread(source.open, "rb") as file:
+        with await open_file(source, "rb") as file:
             index, is_last = 0, False
             while not is_last:
                 async with self._turn():

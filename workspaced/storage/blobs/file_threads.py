@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import BinaryIO, Literal, ParamSpec, TypeVar, cast
 
 from workspaced.core.problems import UnavailableProblem
 
@@ -43,6 +43,12 @@ class FileThreads:
     async def acquire(self, work: Callable[[Path], T], path: Path, *, release: Callable[[T], object]) -> T:
         """Open ``path`` with ``work`` on a thread; ``release`` the result if the caller is cancelled meanwhile."""
         return await acquired(asyncio.get_running_loop().run_in_executor(self._threads, work, path), release)
+
+
+async def open_file(path: Path, mode: Literal["rb", "wb"]) -> BinaryIO:
+    """Open a file on a thread. If the caller is cancelled meanwhile, the file is closed."""
+    opening = asyncio.get_running_loop().run_in_executor(None, path.open, mode)
+    return cast("BinaryIO", await acquired(opening, lambda opened: opened.close()))
 
 
 async def acquired(opening: asyncio.Future[T], release: Callable[[T], object]) -> T:

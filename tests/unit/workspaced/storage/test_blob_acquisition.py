@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
+from pathlib import Path
 
-from workspaced.storage.blobs.file_threads import acquired
+import pytest
+
+from workspaced.storage.blobs.file_threads import acquired, open_file
 
 
 async def cancel_while_it_opens(*, fails: bool) -> list[str]:
@@ -45,3 +49,16 @@ async def test_an_opened_file_is_returned() -> None:
     opening = asyncio.get_running_loop().run_in_executor(None, lambda: "file")
     assert await acquired(opening, released.append) == "file"
     assert released == []
+
+
+async def test_a_file_that_is_opened_for_a_cancelled_task_is_closed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "file")
+    opening = asyncio.create_task(open_file(tmp_path / "file", "rb"))
+    await asyncio.sleep(0)
+    opening.cancel()
+    writer = await asyncio.to_thread((tmp_path / "file").open, "wb", buffering=0)  # waits for the reader
+    with writer:
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        with pytest.raises(BrokenPipeError):
+            writer.write(b"1")
