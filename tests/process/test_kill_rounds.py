@@ -51,11 +51,11 @@ class Scene:
                 drop(self._folder, number, f"{self._files:06}.csv", rows)
 
     def waiting(self) -> list[tuple[str, str]]:
-        """Return the files that are not archived, each with its pipeline."""
+        """Return the files that are not archived, each with its pipeline; hidden files are not data."""
         return [
             (name(number), file.name)
             for number in range(PIPELINES)
-            for file in sorted(drop_folder(self._folder, number).iterdir())
+            for file in sorted(drop_folder(self._folder, number).glob("[!.]*"))
         ]
 
     def kill_after(self, daemon: Daemon) -> None:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -107,7 +108,8 @@ def acknowledged(senders: Iterable[Sender]) -> set[str]:
 def test_no_acknowledged_message_is_lost_or_stored_twice_while_the_daemon_is_killed(tmp_path: Path) -> None:
     with sent_while_killed(tmp_path) as (server, config, senders):
         with listening_daemon(tmp_path, config) as (daemon, client):
-            assert 'ingestd_source_connected{pipeline="pushed"} 1.0' in client.get("/metrics").text
+            while 'ingestd_source_connected{pipeline="pushed"} 1.0' not in client.get("/metrics").text:
+                time.sleep(0.02)  # sources start after the listener, and no event says that this one listens
             assert daemon.stop() == 0
         assert here(tmp_path, "sync", "-c", str(config)).returncode == 0  # delivers what is pending
         assert acknowledged(senders) <= delivered(server).keys()

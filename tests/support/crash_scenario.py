@@ -208,7 +208,7 @@ class CrashScenario:
         assert receipts.keys() == {f"{name}.receipt.json" for name in done}
         quarantined = {str(path.relative_to(self.folder)) for path in (self.folder / "done").glob("rejected/*")}
         assert {receipt["rejected"]["rows_in"] for receipt in receipts.values()} - {""} == quarantined
-        assert list((self.folder / "drop").iterdir()) == []
+        assert list((self.folder / "drop").glob("[!.]*")) == []
         status = SqliteMirror.observe(self.state)
         try:
             last = {drop.name: drop.bad for drop in drops}
