@@ -35,3 +35,10 @@ def server_cpu_seconds() -> float:
         status = Path(f"/proc/{connection.info.backend_pid}/status").read_text()
         postmaster = int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])
         return cpu_seconds(postmaster, with_ended_children=True) + sum(map(cpu_seconds, children_of(postmaster)))
+
+
+def writing_transactions() -> int:
+    """Return the number of transactions so far that have written, in all databases of the server."""
+    with psycopg.connect(os.environ[POSTGRES_URL]) as connection:
+        ((number,),) = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchall()
+        return int(number)

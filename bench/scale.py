@@ -29,7 +29,7 @@ from bench.endpoints import (
     workspace_service,
 )
 from bench.figures import Report, Rounds, milliseconds, seconds, whole
-from bench.postgres import POSTGRES_URL, empty_database, server_cpu_seconds
+from bench.postgres import POSTGRES_URL, empty_database, server_cpu_seconds, writing_transactions
 from bench.rounds import Options, surroundings_note
 
 CONNECTIONS = 64
@@ -129,6 +129,7 @@ class _Bench:
         self.figures.add(f"{name} service", used.service / count * 1e6)
         self.figures.add(f"{name} server", used.server / count * 1e6)
         self.figures.add(f"{name} cpu", (used.service + used.server) / count * 1e6)
+        self.figures.add(f"{name} group", count / used.commits)
         self.figures.add(f"{name} p99", outcome["p99"])
         if name == READ:
             self.figures.add("read p99", outcome["read_p99"])
@@ -153,19 +154,20 @@ class _Bench:
 
 
 class _Used:
-    """The processor time of the hosts and of the PostgreSQL server until `stop`, in seconds."""
+    """The processor time of the hosts and of the PostgreSQL server until `stop`, in seconds, and the number of commits."""
 
     def __init__(self, hosts: Sequence[Endpoint]) -> None:
         self._hosts = hosts
-        self.service, self.server = 0.0, 0.0
-        self.service, self.server = self._now()
+        self.service, self.server, self.commits = 0.0, 0.0, 0
+        self.service, self.server, self.commits = self._now()
 
     def stop(self) -> None:
-        service, server = self._now()
-        self.service, self.server = service - self.service, server - self.server
+        service, server, commits = self._now()
+        self.service, self.server, self.commits = service - self.service, server - self.server, commits - self.commits
 
-    def _now(self) -> tuple[float, float]:
-        return sum(host.child.family_cpu_seconds() for host in self._hosts), server_cpu_seconds()
+    def _now(self) -> tuple[float, float, int]:
+        service = sum(host.child.family_cpu_seconds() for host in self._hosts)
+        return service, server_cpu_seconds(), writing_transactions()
 
 
 def _environment(url: str) -> dict[str, str]:
@@ -238,13 +240,13 @@ def _report(figures: Rounds, options: Options) -> Report:
         (
             name,
             figures.spread(name, whole),
-            *(figures.spread(f"{name} {part}", whole) for part in ("service", "server", "cpu")),
+            *(figures.spread(f"{name} {part}", whole) for part in ("service", "server", "cpu", "group")),
             figures.spread(f"{name} p99", milliseconds),
         )
         for name in (PGBENCH, SINGLE, TWO, SHARED, HOOK, READ, BULKS)
     ]
     views = [
-        (f"{database}: {view}, s", figures.spread(f"{database} {view}", seconds), "", "", "", "")
+        (f"{database}: {view}, s", figures.spread(f"{database} {view}", seconds), "", "", "", "", "")
         for view in VIEWS
         for database in DATABASES
     ]
@@ -252,7 +254,7 @@ def _report(figures: Rounds, options: Options) -> Report:
         name="scale",
         title=f"The service on PostgreSQL: {SINGLES} entries one by one on {CONNECTIONS} connections to each host; {BULK} in "
         f"bulk; a sink of {options.rows}",
-        header=("", "entries/s", "service, µs/entry", "server, µs/entry", "both", "p99 ms"),
+        header=("", "entries/s", "service, µs/entry", "server, µs/entry", "both", "entries/commit", "p99 ms"),
         lines=[*lines, *views],
         ratios=(
             ("single / pgbench", figures.ratio(SINGLE, PGBENCH), "0.6 or more"),
