@@ -91,6 +91,8 @@ class MirrorModel(RuleBasedStateMachine):
         self.adopted: set[str] = set()
         # Keys in the service that no source has named since the state file was lost or replaced.
         self.left: set[str] = set()
+        # Keys that the service had when it was adopted, and that no source has named since.
+        self.found: set[str] = set()
         self.backup: Path | None = None
         self.pipeline = "pipe"
         self.open()
@@ -132,6 +134,8 @@ class MirrorModel(RuleBasedStateMachine):
         if self.script.deletes == "keep" or self.dropped | self.adopted | self.left | self.strange:
             return None
         before, made = self.wanted, self.made(partition)
+        if self.found & made.keys():  # the guard counts these among the entries before, until their first reading
+            return None
         removed, changed = (
             len(before.keys() - made.keys()),
             sum(before.get(key, value) != value for key, value in made.items()),
@@ -169,6 +173,7 @@ class MirrorModel(RuleBasedStateMachine):
         """Expect the entries of a reading in the sink."""
         self.known |= set(self.script.contents)
         self.named.update(made)
+        self.found -= made.keys()
         had_value = self.left & made.keys()
         self.left -= made.keys()
         if self.script.deletes == "remove":
@@ -504,6 +509,7 @@ class MirrorModel(RuleBasedStateMachine):
             if key not in self.named:
                 self.service[key] = value
         self.run(self.mirror.delivery.adopt(sink, self.held_by_service()))
+        self.found |= self.service.keys() - self.named
         # From now on these count as existing before.
         self.adopted |= self.strange
 
