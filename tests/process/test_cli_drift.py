@@ -210,7 +210,7 @@ def test_a_check_that_is_interrupted_by_the_end_of_the_daemon_is_reported(
     with folder.daemon() as daemon:
         daemon.wait_for("partition_acknowledged")
         reads = len(server.requests)
-        server.fail(Delay(seconds=3), when=lambda request: not request.writes)
+        server.fail(Delay(seconds=600), when=lambda request: not request.writes)
         with folder.start("drift") as command:
             while len(server.requests) == reads:
                 server.arrived.clear()

@@ -313,7 +313,7 @@ class Daemon:
             count = len(self.lines)
             self._arrived.wait_for(lambda: len(self.lines) > count or self._ended, seconds)
 
-    def stop(self, number: int = signal.SIGTERM, *, seconds: float = 10.0) -> int:
+    def stop(self, number: int = signal.SIGTERM, *, seconds: float = DEADLINE_SECONDS) -> int:
         """Send a signal, wait for the end for at most ``seconds``, and return the exit code."""
         self.process.send_signal(number)
         return self.ended(seconds=seconds)

@@ -245,14 +245,18 @@ async def test_cancellation_waits_for_requests_in_flight_and_acknowledges_them(s
     async with rig(url=server.url, limits=eight) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
-        server.fail(*[Delay(seconds=0.2)] * 8, when=lambda request: request.writes)
+        server.fail(*[Delay(seconds=600)] * 8, when=lambda request: request.writes)
         server.forget_requests()
         running.desire(to, {f"K-{n:02}": ("1", "scalar") for n in range(30)})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(server.writes()) < 8:
                 await asyncio.to_thread(server.arrived.wait, 1)
                 server.arrived.clear()
-        await running.stop()
+        stopping = asyncio.create_task(running.stop())
+        for _ in range(20):
+            await asyncio.sleep(0)  # the cancellation passes through the tasks of the dispatcher
+        server.end_delays()
+        await stopping
         assert len(server.writes()) == 8
         assert len(running.mirror.pending(1)) == 22
     assert len(server.values("Mass budget")) == 9
@@ -266,13 +270,11 @@ async def test_cancellation_abandons_requests_after_the_grace_period_and_keeps_t
     async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
-        server.fail(Delay(seconds=3), when=lambda request: request.writes)
+        server.fail(Delay(seconds=600), when=lambda request: request.writes)
         server.arrived.clear()
         running.desire(to, {"slow": ("1", "scalar")})
-        await asyncio.to_thread(server.arrived.wait, 5)
-        started = time.monotonic()
+        await asyncio.to_thread(server.arrived.wait, 60)
         await running.stop()
-        assert time.monotonic() - started < 2.5
         assert running.mirror.pending(1) == {"slow"}
         async with rig(url=server.url, mirror=running.mirror) as again:
             assert await again.drained() == []
@@ -289,5 +291,5 @@ async def test_a_broken_mirror_ends_the_dispatcher_with_its_exception(server: Do
         running.mirror.acknowledge = broken  # type: ignore[method-assign]
         running.desire(to, {"a": ("1", "scalar")})
         assert running.task is not None
-        await asyncio.wait({running.task}, timeout=5)
+        await asyncio.wait({running.task}, timeout=60)
         assert isinstance(running.task.exception(), BaseExceptionGroup)

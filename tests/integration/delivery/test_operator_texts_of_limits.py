@@ -103,10 +103,10 @@ async def test_a_service_that_does_not_read_the_request_is_reported(tmp_path: Pa
 
 
 async def test_an_exhausted_connection_pool_is_reported(tmp_path: Path) -> None:
-    """A hundred connections are permitted, and more sinks are resolved concurrently."""
+    """A hundred connections are permitted, and more sinks are created concurrently."""
     with DocumentServer() as server:
         server.workspace("Bench")
-        server.fault_of = lambda _: Delay(seconds=1)
+        server.fault_of = lambda request: Delay(seconds=600) if request.writes else None
         timeouts = Timeouts(connect_seconds=60, read_seconds=60, pool_seconds=SHORT)
         async with delivering(tmp_path, url=server.url, timeouts=timeouts) as (running, mirror):
             mirror.on_pending = lambda _: None

@@ -28,7 +28,7 @@ class DropAfter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """Apply the request, and respond after ``seconds``, or when the server stops."""
+    """Apply the request, and respond after ``seconds``, or at `DocumentServer.end_delays`."""
 
     seconds: float
 

@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             case faults.DropAfter():
                 return self._drop()
             case faults.Delay(seconds=seconds):
-                self.server.owner.over.wait(seconds)
+                self.server.owner.delays_over.wait(seconds)
             case faults.Truncate():
                 self._send_response(status, content, {"Content-Length": str(len(content) + 10)})
                 return self._drop()
@@ -140,7 +140,7 @@ class DocumentServer:
         self.errors = 0
         self.arrived = threading.Event()
         """Set by each request that arrives; the waiting test clears it."""
-        self.unread, self.over = threading.Event(), threading.Event()
+        self.unread, self.over, self.delays_over = threading.Event(), threading.Event(), threading.Event()
         self._queued: deque[tuple[Fault, Callable[[Request], bool]]] = deque()
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", port), self)
@@ -160,6 +160,7 @@ class DocumentServer:
     def stop(self) -> None:
         """Close every connection and wait for every thread."""
         self.over.set()
+        self.end_delays()
         self._http.shutdown()
         for connection in list(self._http.open):
             try:
@@ -191,6 +192,10 @@ class DocumentServer:
         """Inject these faults, in order, into the next requests for which ``when`` holds."""
         with self._lock:
             self._queued.extend((fault, when) for fault in queued)
+
+    def end_delays(self) -> None:
+        """Respond at once to delayed requests, also to later ones."""
+        self.delays_over.set()
 
     def stop_reading_writes(self) -> None:
         """From now on, do not read the body of writes. New connections have small receive buffers."""

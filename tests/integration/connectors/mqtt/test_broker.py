@@ -446,7 +446,7 @@ def test_a_process_that_only_looks_takes_no_message(tmp_path: Path, broker: Mosq
         assert reader.until_read(1) == ["1"]
 
 
-def test_a_broker_that_does_not_respond_is_left_within_two_seconds(tmp_path: Path) -> None:
+def test_a_broker_that_does_not_respond_is_left_at_an_interruption(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         reader = Reader(tmp_path, f"mqtt://127.0.0.1:{silent.getsockname()[1]}")
         failed: list[str] = []
@@ -460,12 +460,10 @@ def test_a_broker_that_does_not_respond_is_left_within_two_seconds(tmp_path: Pat
         thread.start()
         with silent.accept()[0] as connection:
             connection.recv(1)
-            began = time.monotonic()
             reader.connector.context.stopping.set()
             reader.connector.interrupt()
-            thread.join(2)
-        assert failed == ["The connection was interrupted."]
-        assert time.monotonic() - began < 2
+            thread.join(SECONDS)
+            assert failed == ["The connection was interrupted."]
 
 
 def test_a_failed_attempt_does_not_wake_the_source_to_the_next_one(tmp_path: Path, broker: Mosquitto) -> None:

@@ -282,7 +282,7 @@ async def test_two_requests_are_in_flight_and_later_changes_form_the_next_batch(
         gate.open.clear()
         for start in range(2):
             running.desire(to, {f"{start}-{n}": ("1", "scalar") for n in range(5)})
-            assert await asyncio.wait_for(gate.arrived.get(), 5) == 5
+            assert await asyncio.wait_for(gate.arrived.get(), 60) == 5
         for start in range(2, 10):
             running.desire(to, {f"{start}-{n}": ("1", "scalar") for n in range(5)})
         # A value that changes while its older one is in flight waits for the response.
@@ -348,7 +348,7 @@ async def test_the_limiter_bounds_the_requests_in_flight_and_each_has_its_own_sl
         gate.open.clear()
         running.desire(to, entries(500))
         for _ in range(8):
-            assert await asyncio.wait_for(gate.arrived.get(), 5) == 10
+            assert await asyncio.wait_for(gate.arrived.get(), 60) == 10
         assert gate.arrived.empty()
         gate.open.set()
         assert await running.drained() == []
