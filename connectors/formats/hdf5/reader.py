@@ -11,6 +11,7 @@ import h5py
 import msgspec
 import numpy as np
 
+from connectors.formats.file_end import has_data
 from connectors.formats.measurement.channels import (
     PIECE_BYTES,
     MeasuredChannel,
@@ -32,6 +33,9 @@ _INTERNAL = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "H5PATH"}
 """Attributes that the HDF5 library itself writes, and the attribute `H5PATH` of MATLAB."""
 _PROPERTY_ITEMS = 1_000
 _SHOWN = 10
+_SUPERBLOCK_BYTES, _VERSION = 64, 8
+_ADDRESSES = {0: 24, 1: 28, 2: 12, 3: 12}
+"""By version of the superblock: the offset of its addresses. The third address is the end of the file."""
 
 
 class _DatasetField(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +50,10 @@ class Hdf5Recording(Recording):
 
     def __init__(self, file: BinaryIO, name: str, select: str) -> None:
         self._file = h5py.File(file, "r", rdcc_nbytes=_CACHE_BYTES)
+        if has_data(file, _stated_end(file, self._file)):
+            raise SourceBroken(
+                f"{name} has data after its end, such as another file that was appended. Drop each file alone."
+            )
         self._sources: list[_DatasetField] = []
         channels: list[MeasuredChannel] = []
         references: list[str] = []
@@ -94,6 +102,15 @@ class Hdf5Recording(Recording):
             item_bytes = dataset.dtype.itemsize if dataset.dtype.kind != "O" else _REFERENCES_BYTES
             for selection in selections(dataset.shape, max(1, PIECE_BYTES // item_bytes)):
                 yield index, _flat(dataset[selection], source, dataset)
+
+
+def _stated_end(file: BinaryIO, opened: h5py.File) -> int:
+    """Return the end of the file that its superblock states. The library ignores all data after it."""
+    file.seek(opened.userblock_size)
+    head = file.read(_SUPERBLOCK_BYTES)
+    size, _ = opened.id.get_create_plist().get_sizes()
+    at = _ADDRESSES[head[_VERSION]] + 2 * size
+    return int.from_bytes(head[at : at + size], "little")
 
 
 def selections(shape: Sequence[int], most: int) -> Iterator[tuple[int | slice, ...]]:
