@@ -74,7 +74,18 @@ def _text(*arguments: Any, decode: bool = True, **named: Any) -> str | bytes:
     return decode_text(data) if decode else data
 
 
-mdf_v4.get_text_v4 = v4_blocks.get_text_v4 = _text  # this module is imported by parser processes only
+class _KnownTypes(frozenset[int]):
+    """The data types that the library reads. It would leave out a channel of another type without a warning."""
+
+    def __contains__(self, kind: object) -> bool:
+        if not super().__contains__(kind):
+            raise ValueError(f"a channel has the data type {kind}, which is not known")
+        return True
+
+
+# This module is imported by parser processes only.
+mdf_v4.get_text_v4 = v4_blocks.get_text_v4 = _text
+mdf_v4.VALID_DATA_TYPES = _KnownTypes(mdf_v4.VALID_DATA_TYPES)
 
 
 def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int, sort_bytes: int) -> tuple[MDF, bool]:

@@ -207,6 +207,12 @@ def test_a_channel_of_mf4_that_the_library_leaves_out_rejects_the_file() -> None
     assert parser_sentence(Mf4(), bytes(data)).startswith("a can't be read as MF4: Channel address ")
 
 
+def test_a_channel_of_mf4_with_an_unknown_type_rejects_the_file() -> None:
+    data = bytearray(mf4_file({"Run": {"a": np.array([1.0]), "b": np.array([2.0])}}))
+    data[data.rindex(b"##CN") + 24 + 8 * 8 + 2] = 17  # a string with a byte order mark, which version 4.3 has
+    assert "a channel has the data type 17, which is not known" in parser_sentence(Mf4(), bytes(data))
+
+
 def test_a_channel_of_mf4_beyond_the_end_of_its_records_rejects_the_file() -> None:
     data = bytearray(mf4_file({"Run": {"a": np.array([1.0]), "b": np.array([2.0])}}))
     channel = data.rindex(b"##CN")
