@@ -16,6 +16,8 @@ from ingestd.sdk import SourceBroken, first_names
 
 _HDF5_HEAD = b"MATLAB 7.3"
 _DEPTH = 20
+_REPLACED, _STRAY = "\ufffd", "\udcff"
+"""The character that scipy writes for bytes that are not valid in their encoding, and the representation of such a byte here."""
 _SHOWN = 10
 _OPAQUE, _WORKSPACE = "None", ""
 """The names that scipy gives to objects, such as MATLAB strings, and to the content of all objects."""
@@ -67,6 +69,8 @@ class MatRecording(Recording):
             source = self._sources[index]
             arrays = {fields: one for fields, one in _arrays(self._load(source.variable), ()) if one is not None}
             flat = arrays[source.fields].reshape(-1, order="F")
+            if flat.dtype.kind == "U":
+                flat = np.char.replace(flat, _REPLACED, _STRAY)
             step = max(1, PIECE_BYTES // max(1, flat.dtype.itemsize))
             for start in range(0, flat.size, step):
                 yield index, flat[start : start + step]

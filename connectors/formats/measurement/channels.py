@@ -138,7 +138,7 @@ def stray_samples(samples: npt.NDArray[Any]) -> list[int]:
 
 def sample_text(sample: Any) -> str:
     """Return one sample as text, which may have stray bytes (`is_text`); a missing instant is the empty text."""
-    if isinstance(sample, (np.generic, int, float)) and not isinstance(sample, (bytes, np.void)):
+    if isinstance(sample, (np.generic, int, float)) and not isinstance(sample, (bytes, str, np.void)):
         return str(sample_texts(np.asarray(sample).reshape(1))[0] or "")
     return _text(sample)
 

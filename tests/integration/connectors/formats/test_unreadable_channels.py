@@ -174,6 +174,16 @@ def test_what_a_mat_file_has_and_is_not_read_is_named() -> None:
     assert chunks[-1].facts[NOTICE] == f"{LEFT_OUT}cell, several, sparse, s/inner."
 
 
+def test_text_of_a_mat_file_that_is_not_utf_8_is_unreadable() -> None:
+    out = io.BytesIO()
+    savemat(out, {"a": np.array(["??C", "K  "]), "b": "\xb0C"})
+    data = out.getvalue()
+    assert firsts(parse(Mat(), data)) == {"a": "??C", "b": "\xb0C"}
+    by_column = b"?K? C "
+    assert data.count(by_column) == 1
+    assert unreadable(parse(Mat(), data.replace(by_column, b"\xb0K? C "))) == {"first": (0,)}
+
+
 @pytest.mark.parametrize("version", ["4", "5"])
 def test_a_mat_file_with_two_variables_of_a_name_is_rejected(version: Any) -> None:
     parts = [io.BytesIO(), io.BytesIO()]
