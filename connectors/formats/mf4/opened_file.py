@@ -57,10 +57,13 @@ typing_extensions.Buffer.register(_PrivateMapping)
 
 
 class _RefuseWarnings(logging.Handler):
-    """Makes a warning of the library an error. After a warning, the library leaves out channels, or reads other bytes."""
+    """Makes a warning of the library an error.
+
+    After a warning, the library leaves out channels or conversions, or reads other bytes.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
-        raise ValueError(record.getMessage())
+        raise ValueError(record.getMessage().partition(": Traceback")[0])
 
 
 _library_log = logging.getLogger("asammdf")

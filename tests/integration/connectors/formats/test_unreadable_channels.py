@@ -217,6 +217,16 @@ def test_a_channel_of_mf4_that_the_library_leaves_out_rejects_the_file() -> None
     assert parser_sentence(Mf4(), bytes(data)).startswith("a can't be read as MF4: Channel address ")
 
 
+def test_samples_of_mf4_with_a_damaged_conversion_are_not_read_without_it() -> None:
+    with MDF(version="4.10") as mdf:
+        mdf.append([Signal(np.arange(2), np.arange(2), name="a", conversion={"a": 0.5, "b": 1})], acq_name="Run")
+        data = saved_mf4(mdf)
+    assert data.count(b"##CC") == 1
+    assert parser_sentence(Mf4(), data.replace(b"##CC", b"##XX")) == (
+        "a can't be read as MF4: Channel conversion parsing error. It is damaged, incomplete or of another format."
+    )
+
+
 def test_a_channel_of_mf4_with_an_unknown_type_rejects_the_file() -> None:
     data = bytearray(mf4_file({"Run": {"a": np.array([1.0]), "b": np.array([2.0])}}))
     data[data.rindex(b"##CN") + 24 + 8 * 8 + 2] = 17  # a string with a byte order mark, which version 4.3 has
