@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, ClassVar, Protocol, cast
 import polars as pl
 from msgspec.structs import replace
 
+from connectors.formats.file_end import check_single_zip
 from connectors.formats.names import expand_glob, holds_no_data, is_no_data_folder
 from connectors.formats.zstandard import zstd
 from ingestd.sdk import NOTICE, SourceBroken, first_names
@@ -195,6 +196,7 @@ class Packed(Format):
 
     def _read_members(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         with zipfile.ZipFile(file) as archive:
+            check_single_zip(file, archive)
             members = [info for info in archive.infolist() if not info.is_dir() and self._is_wanted(info.filename)]
             if not members:
                 raise SourceBroken(f"{name} holds no file that matches {self.member}.")

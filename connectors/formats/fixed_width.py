@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, BinaryIO, Literal, Self
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from connectors.formats.preamble import preamble_facts
 from connectors.formats.text import DETECT, EncodingName, open_text
 from connectors.formats.text.lines import decode_line, line_fault, shown_text
 from connectors.option_types import ConnectorOptions
-from ingestd.sdk import Reject, SourceBroken
+from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.record_chunk import (
     BLOCK_BYTES,
@@ -68,6 +69,7 @@ class FixedWidth(Format):
         text = open_text(file, self.encoding)
         facts: Mapping[str, str] = {}
         buffer, location, final, is_empty = b"", RecordLocation(offset=text.encoding.mark), False, True
+        unread = _TextAfterFields(max(column.start - 1 + column.width for column in self.columns))
         while not final:
             more = text.read(BLOCK_BYTES)
             final = not more
@@ -79,9 +81,10 @@ class FixedWidth(Format):
                 continue
             if self.preamble and is_empty:
                 facts = self._preamble_facts(buffer[:end], name)
-            chunk = self._read_block(buffer[:end], location, text.encoding.name)
+            chunk = self._read_block(buffer[:end], location, text.encoding.name, unread)
             is_empty, location, buffer = False, chunk.end, buffer[end:]
-            yield replace(chunk, facts={**facts, **text.facts})
+            notice = " ".join(filter(None, [text.facts.get(NOTICE), unread.notice()]))
+            yield replace(chunk, facts={**facts, **text.facts, **({NOTICE: notice} if notice else {})})
         if is_empty:
             raise SourceBroken(f"{name} is empty: it has no lines.")
 
@@ -91,7 +94,9 @@ class FixedWidth(Format):
         lines = (line.decode("utf-8", "surrogateescape") for line in block.split(b"\n", rows)[:rows])
         return preamble_facts((_GAP.split(line.strip()) for line in lines), name)
 
-    def _read_block(self, block: bytes, location: RecordLocation, encoding: str) -> RecordChunk:
+    def _read_block(
+        self, block: bytes, location: RecordLocation, encoding: str, unread: _TextAfterFields
+    ) -> RecordChunk:
         cuts = [slice(column.start - 1, column.start - 1 + column.width) for column in self.columns]
         shortest = max(column.start for column in self.columns)
         lines = block.removesuffix(b"\n").split(b"\n")
@@ -105,6 +110,7 @@ class FixedWidth(Format):
             if reason := _fault(line, number, encoding, shortest):
                 rejects.append(Reject(position=number, reason=reason, record={"text": shown_text(line)}))
                 continue
+            unread.count(number, line)
             fields = [line[cut] for cut in cuts]
             rows.append([field.strip(" \t") for field in fields] if self.trim else fields)
             numbers.append(number)
@@ -115,6 +121,29 @@ class FixedWidth(Format):
             end=RecordLocation(offset=location.offset + len(block), row=location.row + len(lines)),
             header=True,
         )
+
+
+@dataclass(slots=True)
+class _TextAfterFields:
+    """Counts the lines with text after the last field, which ends at character ``end``."""
+
+    end: int
+    found: int = 0
+    first: int = 0
+
+    def count(self, number: int, line: str) -> None:
+        if line[self.end :].strip():
+            self.found += 1
+            self.first = self.first or number
+
+    def notice(self) -> str:
+        """Return a sentence; empty if no line has such text so far."""
+        if not self.found:
+            return ""
+        lines = (
+            f"Line {self.first} has" if self.found == 1 else f"{self.found} lines, the first of them {self.first}, have"
+        )
+        return f"{lines} text after character {self.end}, where the last field ends (columns). It is not read."
 
 
 def _fault(line: str, number: int, encoding: str, shortest: int) -> str:

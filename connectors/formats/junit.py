@@ -23,7 +23,12 @@ _FAULTS = {"error": "error", "failure": "failed", "skipped": "skipped"}
 """Child elements that decide the status, the most severe first."""
 _PROPERTIES = 10_000
 """The limit for the properties of a test case and its suites. Each test case repeats the properties of its suites."""
-_NOT_RUN = {"notrun", "disabled", "skipped"}
+_STATED = {
+    **dict.fromkeys(("fail", "failed", "failure"), "failed"),
+    "error": "error",
+    **dict.fromkeys(("notrun", "disabled", "skipped"), "skipped"),
+}
+"""The statuses that the attributes ``status`` and ``result`` of a test case without such a child element state."""
 
 
 class JUnit(Format):
@@ -76,9 +81,10 @@ def _case(above: Sequence[Element], element: Element) -> FieldTexts:
     record |= {local_name(name): value for name, value in element.attrib.items() if local_name(name) != "status"}
     children = {local_name(child.tag): child for child in reversed(element)}
     fault = next((children[one] for one in _FAULTS if one in children), None)
-    ran = {element.get("status", "").lower(), element.get("result", "").lower()}.isdisjoint(_NOT_RUN)
-    record["status"] = _FAULTS[local_name(fault.tag)] if fault is not None else "passed" if ran else "skipped"
+    stated = [element.get(name, "").lower() for name in ("status", "result")]
+    record["status"] = next((_STATED[one] for one in stated if one in _STATED), "passed")
     if fault is not None:
+        record["status"] = _FAULTS[local_name(fault.tag)]
         record |= {name: value for name in ("message", "type") if (value := fault.get(name)) is not None}
         record |= {"text": fault.text.strip()} if fault.text and fault.text.strip() else {}
     return record

@@ -12,6 +12,7 @@ import msgspec
 from connectors.formats.columnar.arrow_schema import ArrowColumn, read_arrow_columns
 from connectors.formats.columnar.flatbuffer import NotFlatbuffer, Table
 from connectors.formats.columnar.typed_columns import group_parts
+from connectors.formats.file_end import has_data
 
 _MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
 _FILE_START = 8
@@ -171,7 +172,7 @@ class ArrowFile:
             length, at = self._word(at, end)
         if not length:
             self.has_end = True
-            if not self._is_file and at < end:
+            if has_data(self._file, at, end) if self._is_file else at < end:
                 raise ArrowDamaged("it has data after the mark of its end")
             return None
         if length > min(end - at, _METADATA_BYTES):

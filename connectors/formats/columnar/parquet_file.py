@@ -35,6 +35,8 @@ _VERSION, _SCHEMA, _ROWS, _GROUPS, _PAIRS = 1, 2, 3, 4, 5
 _CHUNKS, _TOTAL_BYTES, _GROUP_ROWS = 1, 2, 3
 _FILE_PATH, _CHUNK_OFFSET, _META, _CRYPTO = 1, 2, 3, 8
 _TYPE, _PATH, _VALUES, _COMPRESSED, _DATA_OFFSET, _DICTIONARY_OFFSET = 1, 3, 5, 7, 9, 11
+_OFFSET_INDEX, _COLUMN_INDEX, _BLOOM_FILTER = 4, 6, 14
+"""The fields with the offsets of the indexes and the Bloom filter of a column chunk. The next field is the length."""
 _META_KEPT = (1, 2, 3, 4, 5, 6, 7, 9, 11)
 """The fields of a column chunk that polars needs. Statistics are left out, because they may be damaged and are not used."""
 _INT96, _FIXED = 3, 7
@@ -82,13 +84,16 @@ class ParquetFile:
             stored = _stored_leaves({bytes(one[1][1]): bytes(one[2][1]) for one in _pairs(footer)})
             self.columns = [_with_leaf(one, stored) for one in read_columns(footer[_SCHEMA][1][1])]
             self.rows = int(footer[_ROWS][1])
-            groups = [_row_group(group, self._end) for group in footer[_GROUPS][1][1]] if _GROUPS in footer else []
+            stored_groups = footer[_GROUPS][1][1] if _GROUPS in footer else ()
+            groups = [_row_group(group, self._end) for group in stored_groups]
+            ends = [_content_end(chunk) for group in stored_groups for chunk in group[_CHUNKS][1][1]]
         except (NotCompact, BadSchema) as error:
             raise ParquetDamaged(f"its footer is damaged: {error}") from error
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise ParquetDamaged("its footer is damaged") from error  # a value has another type, or is missing
         self.groups = [group for group in groups if group.rows]
         self._check()
+        self._check_single(max(ends, default=len(_MAGIC)))
 
     def _footer(self) -> bytes:
         size = self._file.seek(0, os.SEEK_END)
@@ -114,6 +119,13 @@ class ParquetFile:
         for group in self.groups:
             if group.rows < 0 or len(group.chunks) != leaves:
                 raise ParquetDamaged("a row group does not have the columns of the footer")
+
+    def _check_single(self, content_end: int) -> None:
+        """Check that no other file precedes this one. The offsets of the last footer would lead to its pages."""
+        begin = self._end - content_end
+        self._file.seek(max(0, begin - len(_MAGIC)))
+        if begin and self._file.read(2 * len(_MAGIC)) == 2 * _MAGIC:
+            raise ParquetDamaged("it is several Parquet files that were joined. Drop each file alone")
 
     def find_fault(self, column: ParquetColumn, groups: Sequence[RowGroup]) -> str:
         """Return why a column of some row groups can't be read, as a clause; empty if no fault is found."""
@@ -211,6 +223,19 @@ def _column_chunk(fields: Fields, end: int) -> ColumnChunk:
     if max(starts) >= start + size or start + size > end:
         fault = fault or "its values are beyond the end of the file"
     return ColumnChunk(start=start, size=size, values=int(meta[_VALUES][1]), meta=meta, fault=fault)
+
+
+def _content_end(chunk: Fields) -> int:
+    """Return the end of the pages, indexes and Bloom filter of a column chunk."""
+    meta: Fields = chunk[_META][1] if _META in chunk else {}
+    starts = [meta[number] for number in (_DICTIONARY_OFFSET, _DATA_OFFSET) if number in meta and meta[number][1] > 0]
+    ranges = [(start, meta[_COMPRESSED]) for start in starts[:1]]
+    ranges += [
+        (fields[at], fields[at + 1])
+        for fields, at in ((chunk, _OFFSET_INDEX), (chunk, _COLUMN_INDEX), (meta, _BLOOM_FILTER))
+        if at in fields and at + 1 in fields
+    ]
+    return max((int(start[1]) + int(size[1]) for start, size in ranges), default=0)
 
 
 def _pairs(footer: Fields) -> Iterator[Fields]:

@@ -1,4 +1,7 @@
-"""The parser of INI files: one pass over the lines by the rules of configparser, except for colons in names."""
+"""The parser of INI files: one pass over the lines by the rules of configparser, except for colons in names and damaged sections.
+
+configparser takes a damaged section for a name, so that the names below it belong to the section above it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Mapping
 
 from connectors.formats.documents.parser import DocumentInvalid, DocumentValue
 
-_SECTION = re.compile(r"\[(.+)\]")
+_SECTION = re.compile(r"\[(.+?)\]\s*(?:[#;].*)?")
 _COMMENT = ("#", ";")
 _SIGN = re.compile(r"=|:(?=\s)")
 _COLON = re.compile(":")
@@ -48,7 +51,10 @@ class _IniReader:
             self._continue(stripped, number)
             return
         self._indent = depth
-        if section := _SECTION.match(stripped):
+        if stripped.startswith("["):
+            section = _SECTION.fullmatch(stripped)
+            if section is None:
+                raise DocumentInvalid(f"line {number} begins like a section, but is not one")
             self._close()
             self._require_new(section[1], self._found, number)
             self._names = self._found[section[1]] = {}

@@ -121,7 +121,7 @@ class _NodeConverter:
 
 
 def parse_toml(text: str) -> DocumentValue:
-    """Parse a TOML document. A float keeps its characters, dates follow ISO 8601.
+    """Parse a TOML document. A float keeps its characters except underscores, dates follow ISO 8601.
 
     Raises:
         DocumentInvalid: the text is no TOML.
@@ -130,7 +130,7 @@ def parse_toml(text: str) -> DocumentValue:
         line = text.count("\n", 0, found.start()) + 1
         raise DocumentInvalid(f"a name has more than {MOST_DEPTH} parts (line {line})")
     try:
-        document = _to_text(tomllib.loads(text, parse_float=str))
+        document = _to_text(tomllib.loads(text, parse_float=lambda number: number.replace("_", "")))
     except tomllib.TOMLDecodeError as error:
         raise DocumentInvalid(_one_line(error)) from error
     except ValueError as error:

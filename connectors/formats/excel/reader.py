@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -13,7 +14,7 @@ import msgspec
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, joined_names, named_columns
 from connectors.formats.column_order import ColumnOrder
 from connectors.formats.excel.area import Area, column_letters
-from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails, duration_text
+from connectors.formats.excel.details import NO_VALUE, CellDetails, duration_text
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import MOST_ROWS, preamble_facts
@@ -25,6 +26,7 @@ _CELLS = 2_000_000
 _WHOLE = 10**16
 """From this number on, the shortest text of a double has an exponent."""
 _WHOLE_SHEET = Area()
+_NOT_FINITE = frozenset({"inf", "-inf", "nan"})
 CORRECT = "Correct the cell in the workbook, or set 'errors: missing' to read the row without it."
 SAVE = "Open the workbook in its program and save it, because that stores the values of formulas."
 
@@ -69,7 +71,7 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
     cells = open_sheet(whole, kind, name, sheet)
     details = read_details(whole, kind, name, cells.name)
     left = cells.start[1] if cells.start else 0
-    rows = _rows(cells.iter_rows(), left, layout.area, details.texts)
+    rows = _rows(cells.iter_rows(), left, layout.area, details)
     for (row, first), (_, last) in cells.merged_cell_ranges or []:
         details.merged[row].append((first, last))
     top = _read_top(rows, layout, details.merged, name)
@@ -82,21 +84,31 @@ class _SheetTop(msgspec.Struct, frozen=True, kw_only=True):
     facts: Mapping[str, str]
 
 
-def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: ByCell) -> Iterator[Row]:
-    """Yield the rows of the area, each as wide as the sheet or the area. ``raw`` begins at column ``left``."""
+def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, details: CellDetails) -> Iterator[Row]:
+    """Yield the rows of the area, each as wide as the sheet or the area. ``raw`` begins at column ``left``.
+
+    A number that no cell can hold, such as 1e400, is added to the problems in ``details``. calamine returns infinity for it.
+    """
     end = None if area.bottom is None else area.bottom + 1
     for number, cells in enumerate(islice(raw, end), start=1):
         if number <= area.top:
             continue
         texts = [""] * left + [_cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # the union of calamine
-        if number - 1 in replacements:
-            for column, text in replacements[number - 1].items():
+        if not _NOT_FINITE.isdisjoint(texts):
+            found = enumerate(cells, left)
+            details.problems[number - 1].update((at, repr(one)) for at, one in found if _is_not_finite(one))
+        if number - 1 in details.texts:
+            for column, text in details.texts[number - 1].items():
                 if column < len(texts):
                     texts[column] = text
         if area.right is not None:
             texts = texts[: area.right + 1]
             texts += [""] * (area.right + 1 - len(texts))
         yield number, texts[area.left :]
+
+
+def _is_not_finite(cell: object) -> bool:
+    return isinstance(cell, float) and not math.isfinite(cell)
 
 
 def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: MergedCells, name: str) -> _SheetTop:

@@ -23,6 +23,7 @@ from connectors.formats.excel.legacy_workbook import read_xls_details
 from connectors.formats.excel.open_document import read_ods_details
 from connectors.formats.excel.open_xml import OpcPackage, read_xlsx_details
 from connectors.formats.excel.repair import repair_ods, repair_xlsx
+from connectors.formats.file_end import check_single_zip
 from ingestd.sdk import SourceBroken
 
 Kind: TypeAlias = Literal["xls", "xlsx", "xlsb", "ods"]
@@ -94,6 +95,7 @@ def _directory_entry(stream: str) -> bytes:
 def _kind_of_zip(whole: io.BytesIO, name: str) -> Kind:
     try:
         with zipfile.ZipFile(whole) as archive:
+            check_single_zip(whole, archive)
             unpacked = sum(info.file_size for info in archive.infolist())
             package = OpcPackage(archive)
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO
@@ -11,15 +10,19 @@ import h5py
 import msgspec
 import numpy as np
 
+from connectors.formats.file_end import has_data
 from connectors.formats.measurement.channels import (
     PIECE_BYTES,
     MeasuredChannel,
     Properties,
     Recording,
     Samples,
+    decode_text,
+    is_selected,
+    left_out_notice,
     property_text,
 )
-from ingestd.sdk import SourceBroken, first_names
+from ingestd.sdk import SourceBroken
 
 OBJECTS = 100_000
 _DEPTH = 100
@@ -31,7 +34,9 @@ _REFERENCES_BYTES = 64
 _INTERNAL = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "H5PATH"}
 """Attributes that the HDF5 library itself writes, and the attribute `H5PATH` of MATLAB."""
 _PROPERTY_ITEMS = 1_000
-_SHOWN = 10
+_SUPERBLOCK_BYTES, _VERSION = 64, 8
+_ADDRESSES = {0: 24, 1: 28, 2: 12, 3: 12}
+"""By version of the superblock: the offset of its addresses. The third address is the end of the file."""
 
 
 class _DatasetField(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,24 +51,33 @@ class Hdf5Recording(Recording):
 
     def __init__(self, file: BinaryIO, name: str, select: str) -> None:
         self._file = h5py.File(file, "r", rdcc_nbytes=_CACHE_BYTES)
+        if has_data(file, _stated_end(file, self._file)):
+            raise SourceBroken(
+                f"{name} has data after its end, such as another file that was appended. Drop each file alone."
+            )
         self._sources: list[_DatasetField] = []
         channels: list[MeasuredChannel] = []
-        references: list[str] = []
+        left_out: list[str] = []
         group_properties: dict[str, Properties] = {}
         for path, found in _Hdf5Tree(self._file, name, select).walk():
             if isinstance(found, h5py.Group):
-                group_properties[path] = _properties(found)
+                group_properties[path] = _properties(found, path, left_out)
                 continue
-            if _is_selected(path, select):
+            group, _, own = path.rpartition("/")
+            if (kind := _kind(found)) is None:
+                fault = "it is a link to nothing" if found is None else "its type has no equivalent in NumPy"
+                self._sources.append(_DatasetField(dataset=found, fields=()))
+                channels.append(MeasuredChannel(group=group, name=own, length=0, fault=fault))
+                continue
+            if is_selected(path, select):
                 _refuse_other_files(found, path, name)
-            properties = _properties(found) | _shape(found)
-            is_compound = found.dtype.names is not None
+            properties = _properties(found, path, left_out) | _shape(found)
+            is_compound = kind.names is not None
             if is_compound:
                 group_properties[path] = properties
-            group, _, own = path.rpartition("/")
-            for fields, kind, size in _fields(found.dtype, (), 1):
-                if h5py.check_ref_dtype(kind) is not None:
-                    references.append("/".join((path, *fields)))
+            for fields, inner, size in _fields(kind, (), 1):
+                if h5py.check_ref_dtype(inner) is not None:
+                    left_out.append("/".join((path, *fields)))
                     continue
                 self._sources.append(_DatasetField(dataset=found, fields=fields))
                 channels.append(
@@ -76,9 +90,9 @@ class Hdf5Recording(Recording):
                 )
         super().__init__(
             channels,
-            properties=_properties(self._file),
+            properties=_properties(self._file, "", left_out),
             group_properties=group_properties,
-            notice=_reference_notice([path for path in references if _is_selected(path, select)]),
+            notice=left_out_notice([path for path in left_out if is_selected(path.partition("@")[0], select)]),
         )
 
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
@@ -89,11 +103,42 @@ class Hdf5Recording(Recording):
             if not _length(dataset):
                 continue
             if not dataset.shape:
-                yield index, _flat(dataset[()], source, dataset)
+                yield index, _flat(_read(dataset, ()), source, dataset)
                 continue
             item_bytes = dataset.dtype.itemsize if dataset.dtype.kind != "O" else _REFERENCES_BYTES
             for selection in selections(dataset.shape, max(1, PIECE_BYTES // item_bytes)):
-                yield index, _flat(dataset[selection], source, dataset)
+                yield index, _flat(_read(dataset, selection), source, dataset)
+
+
+def _kind(found: h5py.Dataset | None) -> np.dtype[Any] | None:
+    """Return the type of a dataset; None if there is no dataset, or if NumPy has no such type."""
+    try:
+        return None if found is None else found.dtype
+    except TypeError:
+        return None
+
+
+def _read(dataset: Any, selection: tuple[int | slice, ...]) -> Any:
+    """Return samples of a dataset.
+
+    Raises:
+        ValueError: they can't be read, for example because they are compressed by a filter that is not installed.
+    """
+    try:
+        return dataset[selection]
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise ValueError(f"{dataset.name} can't be read ({error})") from error
+
+
+def _stated_end(file: BinaryIO, opened: h5py.File) -> int:
+    """Return the end of the file that its superblock states. The library ignores all data after it."""
+    file.seek(opened.userblock_size)
+    head = file.read(_SUPERBLOCK_BYTES)
+    size, _ = opened.id.get_create_plist().get_sizes()
+    at = _ADDRESSES[head[_VERSION]] + 2 * size
+    return int.from_bytes(head[at : at + size], "little")
 
 
 def selections(shape: Sequence[int], most: int) -> Iterator[tuple[int | slice, ...]]:
@@ -131,10 +176,6 @@ def _fields(
             yield from _fields(kind[name], (*names, name), size)
 
 
-def _reference_notice(paths: Sequence[str]) -> str:
-    return f"References to other objects are not read: {first_names(paths, _SHOWN)}." if paths else ""
-
-
 def _length(dataset: Any) -> int:
     """Return the number of items that reading a dataset yields."""
     if dataset.shape is None or not math.prod(dataset.shape):
@@ -152,38 +193,42 @@ def _flat(read: Any, source: _DatasetField, dataset: Any) -> Samples:
 
 
 def _is_matlab_text(dataset: Any) -> bool:
-    return _text(dataset.attrs.get("MATLAB_class", b"")) == "char" and dataset.dtype.kind == "u"
+    return dataset.attrs.get("MATLAB_class") in (b"char", "char") and dataset.dtype.kind == "u"
 
 
-def _properties(found: h5py.Group | h5py.Dataset) -> dict[str, str]:
-    """Return the attributes as text, without `_INTERNAL`, references, compound values and very long attributes."""
+def _properties(found: h5py.Group | h5py.Dataset, path: str, left_out: list[str]) -> dict[str, str]:
+    """Return the attributes as text, without `_INTERNAL`.
+
+    References, compound values and very long attributes have no text. Their names are added to ``left_out``.
+    """
     properties: dict[str, str] = {}
     for name in found.attrs:
         if name in _INTERNAL:
             continue
         identity = found.attrs.get_id(name)
-        if math.prod(identity.shape or ()) > _PROPERTY_ITEMS:
+        try:
+            kind = identity.dtype
+        except TypeError:  # NumPy has no such type
+            kind = None
+        if (
+            kind is None
+            or kind.names
+            or h5py.check_ref_dtype(kind)
+            or math.prod(identity.shape or ()) > _PROPERTY_ITEMS
+        ):
+            left_out.append(f"{path}@{name}")
             continue
         value = found.attrs[name]
         if isinstance(value, h5py.Empty):
             properties[name] = ""
-        elif h5py.check_ref_dtype(identity.dtype) is None and identity.dtype.names is None:
-            properties[name] = _text(value) if isinstance(value, bytes) else property_text(value)
+        else:
+            properties[name] = decode_text(value) if isinstance(value, bytes) else property_text(value)
     return properties
 
 
 def _shape(dataset: Any) -> dict[str, str]:
     """Return the shape as a property if it has several dimensions."""
     return {"shape": "x".join(map(str, dataset.shape))} if dataset.shape and len(dataset.shape) > 1 else {}
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def _is_selected(path: str, select: str) -> bool:
-    """Return whether ``select`` may match the object at a path, or an object below this path."""
-    return fnmatch.fnmatchcase(path, select) or select.startswith(f"{path}/") or fnmatch.fnmatchcase(f"{path}/", select)
 
 
 class _Hdf5Tree:
@@ -198,29 +243,36 @@ class _Hdf5Tree:
         self._select = select
         self._count = 0
 
-    def walk(self) -> Iterator[tuple[str, h5py.Group | h5py.Dataset]]:
+    def walk(self) -> Iterator[tuple[str, h5py.Group | h5py.Dataset | None]]:
         """Yield paths and objects. A group comes before its content, and members are in the order of their names.
 
+        None: a selected link leads to nothing.
+
         Raises:
-            SourceBroken: a selected link leads to another file, or there are too many objects.
+            SourceBroken: a selected link leads to another file, or there are too many objects or levels.
         """
         yield from self._walk(self._file, "", [h5py.h5o.get_info(self._file["/"].id).addr])
 
-    def _walk(self, group: h5py.Group, path: str, above: list[int]) -> Iterator[tuple[str, h5py.Group | h5py.Dataset]]:
+    def _walk(
+        self, group: h5py.Group, path: str, above: list[int]
+    ) -> Iterator[tuple[str, h5py.Group | h5py.Dataset | None]]:
         for member in sorted(group):
             if not path and member in _MATLAB:
                 continue
             inner = f"{path}/{member}" if path else member
             found = self._resolve(group, member, inner, 0)
-            if not isinstance(found, (h5py.Group, h5py.Dataset)):
-                continue  # a named type, or a link to nothing
+            if isinstance(found, h5py.Datatype) or (found is None and not is_selected(inner, self._select)):
+                continue
             self._count += 1
             if self._count > OBJECTS:
                 raise SourceBroken(f"{self._name} has more than {OBJECTS} groups and datasets. Split it.")
-            address = h5py.h5o.get_info(found.id).addr
-            if isinstance(found, h5py.Dataset):
+            if not isinstance(found, h5py.Group):
                 yield inner, found
-            elif address not in above and len(above) < _DEPTH:
+                continue
+            address = h5py.h5o.get_info(found.id).addr
+            if address not in above:
+                if len(above) == _DEPTH:
+                    raise SourceBroken(f"{self._name} has groups that are nested more than {_DEPTH} deep. Split it.")
                 yield inner, found
                 yield from self._walk(found, inner, [*above, address])
 
@@ -235,7 +287,7 @@ class _Hdf5Tree:
             return None
         link = group.get(member, getlink=True)
         if isinstance(link, h5py.ExternalLink):
-            if _is_selected(path, self._select):
+            if is_selected(path, self._select):
                 raise SourceBroken(
                     f"{self._name}: {path} is a link to another file, {link.filename}, which is not read. Copy the data into the"
                     " file, or leave it out by select."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
@@ -10,11 +11,13 @@ import numpy as np
 from scipy.io import loadmat, whosmat
 from scipy.io.matlab import MatlabFunction, MatlabObject, MatlabOpaque, matfile_version, varmats_from_mat
 
-from connectors.formats.measurement.channels import PIECE_BYTES, MeasuredChannel, Recording, Samples
+from connectors.formats.measurement.channels import PIECE_BYTES, MeasuredChannel, Recording, Samples, left_out_notice
 from ingestd.sdk import SourceBroken, first_names
 
 _HDF5_HEAD = b"MATLAB 7.3"
 _DEPTH = 20
+_REPLACED, _STRAY = "\ufffd", "\udcff"
+"""The character that scipy writes for bytes that are not valid in their encoding, and the representation of such a byte here."""
 _SHOWN = 10
 _OPAQUE, _WORKSPACE = "None", ""
 """The names that scipy gives to objects, such as MATLAB strings, and to the content of all objects."""
@@ -30,7 +33,7 @@ class _VariableField(msgspec.Struct, frozen=True, kw_only=True):
 class MatRecording(Recording):
     """The variables of a MAT file. The fields of a structure are channels of a group with the structure's name.
 
-    Cells, structures of several elements, sparse matrices, objects and functions are left out.
+    Cells, structures of several elements, sparse matrices, objects and functions are left out and named in the notice.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -42,20 +45,32 @@ class MatRecording(Recording):
         self._held: tuple[str, Any] = ("", None)
         self._sources: list[_VariableField] = []
         channels: list[MeasuredChannel] = []
+        left_out: list[str] = []
         variables, notice = self._variables()
+        if repeated := [variable for variable, count in Counter(variables).items() if count > 1]:
+            raise SourceBroken(
+                f"{name} has several variables of the name {repeated[0]!r}, so it is unclear which one counts."
+            )
         for variable in variables:
             for fields, array in _arrays(self._load(variable), ()):
+                if array is None:
+                    left_out.append("/".join((variable, *fields)))
+                    continue
                 *group, own = (variable, *fields)
                 self._sources.append(_VariableField(variable=variable, fields=fields))
                 shape = {} if 1 in array.shape or array.ndim < 2 else {"shape": "x".join(map(str, array.shape))}
                 channels.append(MeasuredChannel(group="/".join(group), name=own, length=array.size, properties=shape))
-        super().__init__(channels, properties={}, group_properties={}, notice=notice)
+        notices = filter(None, [notice, left_out_notice(left_out)])
+        super().__init__(channels, properties={}, group_properties={}, notice=" ".join(notices))
 
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
         """See `Recording.pieces`. A matrix is read column by column, as MATLAB stores it."""
         for index in wanted:
             source = self._sources[index]
-            flat = dict(_arrays(self._load(source.variable), ()))[source.fields].reshape(-1, order="F")
+            arrays = {fields: one for fields, one in _arrays(self._load(source.variable), ()) if one is not None}
+            flat = arrays[source.fields].reshape(-1, order="F")
+            if flat.dtype.kind == "U":
+                flat = np.char.replace(flat, _REPLACED, _STRAY)
             step = max(1, PIECE_BYTES // max(1, flat.dtype.itemsize))
             for start in range(0, flat.size, step):
                 yield index, flat[start : start + step]
@@ -69,17 +84,19 @@ class MatRecording(Recording):
         major, _ = matfile_version(self._file)
         if not major:
             return [str(found[0]) for found in whosmat(self._file)], ""
+        names: list[str] = []
         objects: list[str] = []
         for name, part in varmats_from_mat(self._file):
             if name == _OPAQUE:
                 found = loadmat(part)[name].reshape(-1)[0]
                 objects.append(f"{found['s0'].decode()} ({found['s2'].decode()})")
             elif name != _WORKSPACE:
+                names.append(name)
                 self._parts[name] = part
         if not objects:
-            return list(self._parts), ""
+            return names, ""
         listed = first_names(sorted(objects), _SHOWN)
-        return list(self._parts), f"Objects of MATLAB are not read: {listed}. Save a string as char."
+        return names, f"Objects of MATLAB are not read: {listed}. Save a string as char."
 
     def _load(self, variable: str) -> Any:
         """Return a variable. Only the last variable is held in memory."""
@@ -91,13 +108,12 @@ class MatRecording(Recording):
         return self._held[1]
 
 
-def _arrays(value: Any, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Samples]]:
-    """Yield the arrays of numbers and text of a variable, each with the fields that lead to it."""
+def _arrays(value: Any, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Samples | None]]:
+    """Yield the arrays of numbers and text of a variable, each with the fields that lead to it; None for any other value."""
     if not isinstance(value, np.ndarray) or isinstance(value, (MatlabFunction, MatlabObject, MatlabOpaque)):
-        return
-    if value.dtype.names:
-        if value.size == 1 and len(fields) < _DEPTH:
-            for name in value.dtype.names:
-                yield from _arrays(value.reshape(-1)[0][name], (*fields, name))
-    elif value.dtype.kind in "iufcbU":
-        yield fields, value
+        yield fields, None
+    elif value.dtype.names and value.size == 1 and len(fields) < _DEPTH:
+        for name in value.dtype.names:
+            yield from _arrays(value.reshape(-1)[0][name], (*fields, name))
+    else:
+        yield fields, value if value.dtype.kind in "iufcbU" else None

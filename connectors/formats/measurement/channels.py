@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ import numpy.typing as npt
 import polars as pl
 
 from connectors.formats.columnar.text import columns_as_text
+from ingestd.sdk import first_names
+from ingestd.sdk.formats.record_chunk import escape_stray_bytes
 
 PIECE_BYTES = 8 * 2**20
 """The number of bytes of samples that are held at a time, for each channel that is read."""
@@ -20,18 +23,23 @@ PIECE_BYTES = 8 * 2**20
 Samples: TypeAlias = npt.NDArray[Any]
 Properties: TypeAlias = Mapping[str, str]
 
+_SHOWN = 10
 _POLARS_KINDS = "iub"
 _POLARS_FLOAT_BYTES = (4, 8)
 _POLARS_TIME_UNITS = ("ns", "us", "ms")
 
 
 class MeasuredChannel(msgspec.Struct, frozen=True, kw_only=True):
-    """A channel: its own properties as text, and the number of its samples. ``name`` is unique in its group."""
+    """A channel: its own properties as text, and the number of its samples. ``name`` is unique in its group.
+
+    ``fault``: why its samples can't be read, as a clause; empty: they can be read. The texts may have stray bytes (`is_text`).
+    """
 
     group: str
     name: str
     length: int
     properties: Properties = msgspec.field(default_factory=dict)
+    fault: str = ""
 
     @property
     def path(self) -> str:
@@ -71,13 +79,40 @@ class Recording(ABC):
         return (piece for _, piece in self.pieces([index]))
 
 
+def is_selected(path: str, select: str) -> bool:
+    """Return whether ``select`` may match the object at a path, or an object below this path."""
+    return fnmatch.fnmatchcase(path, select) or select.startswith(f"{path}/") or fnmatch.fnmatchcase(f"{path}/", select)
+
+
+def left_out_notice(paths: Sequence[str]) -> str:
+    """Return the sentence about parts of a file that have no text; empty if there are none."""
+    return (
+        f"Not read, because they have no form as text: {escape_stray_bytes(first_names(paths, _SHOWN))}."
+        if paths
+        else ""
+    )
+
+
+def decode_text(data: bytes, encoding: str = "utf-8") -> str:
+    """Return bytes as text. If they are not valid in their encoding, `is_text` is false for the result."""
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return data.decode("ascii", "surrogateescape")
+
+
+def is_text(text: str) -> bool:
+    """Return whether a text has no stray bytes, which Python represents by lone surrogates."""
+    return text.isascii() or not any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def property_text(value: Any) -> str:
     """Return a property as text: a single value like a sample, several values as a JSON list of texts."""
     return sample_text(value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value)
 
 
 def sample_texts(samples: npt.NDArray[Any]) -> pl.Series:
-    """Return samples as text; a masked sample and a missing instant are null.
+    """Return samples as text; a masked sample, a missing instant and a text with stray bytes (`stray_samples`) are null.
 
     A float32 has the fewest digits that read back as the same float32, never the digits of its float64. Instants follow ISO
     8601.
@@ -92,12 +127,18 @@ def sample_texts(samples: npt.NDArray[Any]) -> pl.Series:
         if np.datetime_data(samples.dtype)[0] not in _POLARS_TIME_UNITS:
             samples = samples.astype("datetime64[us]")
         return columns_as_text(pl.DataFrame({"sample": np.ascontiguousarray(samples)})).get_column("sample")
-    return pl.Series("sample", [_text(one) for one in samples], dtype=pl.String)
+    texts = map(_text, samples)
+    return pl.Series("sample", [text if is_text(text) else None for text in texts], dtype=pl.String)
+
+
+def stray_samples(samples: npt.NDArray[Any]) -> list[int]:
+    """Return the indexes of texts with stray bytes."""
+    return [] if samples.dtype.kind in "iubfMc" else [at for at, one in enumerate(samples) if not is_text(_text(one))]
 
 
 def sample_text(sample: Any) -> str:
-    """Return one sample as text; a missing instant is the empty text."""
-    if isinstance(sample, (np.generic, int, float)):
+    """Return one sample as text, which may have stray bytes (`is_text`); a missing instant is the empty text."""
+    if isinstance(sample, (np.generic, int, float)) and not isinstance(sample, (bytes, str, np.void)):
         return str(sample_texts(np.asarray(sample).reshape(1))[0] or "")
     return _text(sample)
 
@@ -105,7 +146,7 @@ def sample_text(sample: Any) -> str:
 def _text(sample: Any) -> str:
     match sample:
         case bytes():
-            return sample.rstrip(b"\0").decode("utf-8", "backslashreplace")
+            return decode_text(sample.rstrip(b"\0"))
         case complex() | np.complexfloating():
             imaginary = sample_text(sample.imag)
             return f"{sample_text(sample.real)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"

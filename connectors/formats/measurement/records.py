@@ -9,14 +9,25 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from connectors.formats.column_names import UniqueNames
 from connectors.formats.frames import field_names, records_to_frame
-from connectors.formats.measurement.channels import MeasuredChannel, Recording, Samples, sample_texts
+from connectors.formats.measurement.channels import (
+    MeasuredChannel,
+    Recording,
+    Samples,
+    is_selected,
+    is_text,
+    sample_texts,
+    stray_samples,
+)
 from connectors.formats.measurement.statistics import ChannelStatistics
-from ingestd.sdk import NOTICE
+from ingestd.sdk import NOTICE, Reject, UnreadableColumn
 from ingestd.sdk.formats import RecordChunk, RecordLocation
+from ingestd.sdk.formats.record_chunk import escape_stray_bytes
 
+_STRAY = "it holds bytes that are no UTF-8 text"
 _RECORDS = 5_000
 _ROWS = 50_000
 _CELLS = 1_000_000
@@ -36,7 +47,11 @@ def read_recording(
     field for each channel of the group. Fields of properties: ``group``, ``channel``, ``name``, ``value``; the first two
     are empty for the file. Positions: the path of a channel, ``GROUP:NUMBER`` of a sample, and ``PATH@NAME`` of a property.
     """
-    wanted = [index for index, channel in enumerate(recording.channels) if fnmatch.fnmatchcase(channel.path, select)]
+    wanted = [
+        index
+        for index, channel in enumerate(recording.channels)
+        if fnmatch.fnmatchcase(channel.path, select) or (channel.fault and is_selected(channel.path, select))
+    ]
     unmatched = "" if wanted or not recording.channels else f"No channel matches select '{select}'."
     notice = recording.notice or unmatched
     facts = {NOTICE: notice} if notice else {}
@@ -51,13 +66,18 @@ def read_recording(
 _Located = tuple[str, dict[str, str | None]]
 
 
-def _channel_records(recording: Recording, wanted: Sequence[int], statistics: Collection[str]) -> Iterator[_Located]:
+def _channel_records(
+    recording: Recording, wanted: Sequence[int], statistics: Collection[str]
+) -> Iterator[_Located | Reject]:
     found = {index: ChannelStatistics() for index in wanted}
     if statistics:
-        for index, piece in recording.pieces(wanted):
+        for index, piece in recording.pieces([index for index in wanted if not recording.channels[index].fault]):
             found[index].add(piece)
     for index in wanted:
         channel = recording.channels[index]
+        if channel.fault:
+            yield _reject(channel)
+            continue
         if statistics:
             _check_length(channel, found[index].count)
         inherited = {**recording.properties, **recording.group_properties.get(channel.group, {}), **channel.properties}
@@ -82,13 +102,23 @@ def _check_length(channel: MeasuredChannel, read: int) -> None:
         raise ValueError(f"{channel.path} has {read} samples, and the file states {channel.length}")
 
 
-def _property_records(recording: Recording, wanted: Sequence[int]) -> Iterator[_Located]:
+def _reject(channel: MeasuredChannel) -> Reject:
+    return Reject(
+        position=escape_stray_bytes(channel.path),
+        reason=f"The channel can't be read: {channel.fault}.",
+        record={name: escape_stray_bytes(text) for name, text in (("group", channel.group), ("channel", channel.name))},
+    )
+
+
+def _property_records(recording: Recording, wanted: Sequence[int]) -> Iterator[_Located | Reject]:
     yield from _named("", "", "", recording.properties)
     channels = [recording.channels[index] for index in wanted]
     for group in dict.fromkeys(channel.group for channel in channels):
         if group:
             yield from _named(group, group, "", recording.group_properties.get(group, {}))
     for channel in channels:
+        if channel.fault and not channel.properties:
+            yield _reject(channel)
         yield from _named(channel.path, channel.group, channel.name, channel.properties)
 
 
@@ -97,15 +127,42 @@ def _named(path: str, group: str, channel: str, properties: Mapping[str, str]) -
         yield f"{path}@{name}", {"group": group, "channel": channel, "name": name, "value": value}
 
 
-def _chunks(records: Iterator[_Located], facts: Mapping[str, str], *, total: int | None) -> Iterator[RecordChunk]:
+def _chunks(
+    records: Iterator[_Located | Reject], facts: Mapping[str, str], *, total: int | None
+) -> Iterator[RecordChunk]:
     row, is_empty = 0, True
     while block := list(islice(records, _RECORDS)):
         row, is_empty = row + len(block), False
-        fields = [record for _, record in block]
-        frame = records_to_frame(fields, field_names(fields))
-        yield _chunk(frame, [position for position, _ in block], row, facts, total)
+        located = [one for one in block if not isinstance(one, Reject)]
+        strays: dict[str, list[int]] = {}
+        fields = [
+            {
+                escape_stray_bytes(name): _checked(value, strays.setdefault(name, []), at)
+                for name, value in record.items()
+            }
+            for at, (_, record) in enumerate(located)
+        ]
+        chunk = _chunk(records_to_frame(fields, field_names(fields)), [path for path, _ in located], row, facts, total)
+        rejects = tuple(one for one in block if isinstance(one, Reject))
+        yield replace(chunk, rejects=rejects, unreadable=_unreadable(strays))
     if is_empty:
         yield _chunk(pl.DataFrame(), [], 0, facts, total)
+
+
+def _checked(value: str | None, strays: list[int], row: int) -> str | None:
+    """Return a value; None if it has stray bytes, and add ``row`` to ``strays``."""
+    if value is None or is_text(value):
+        return value
+    strays.append(row)
+    return None
+
+
+def _unreadable(strays: Mapping[str, Sequence[int]]) -> tuple[UnreadableColumn, ...]:
+    return tuple(
+        UnreadableColumn(name=escape_stray_bytes(name), reason=_STRAY, rows=tuple(rows))
+        for name, rows in strays.items()
+        if rows
+    )
 
 
 def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[str, str]) -> Iterator[RecordChunk]:
@@ -115,22 +172,29 @@ def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[s
     for group, indexes in groupby(by_group, key=lambda index: recording.channels[index].group):
         names: dict[str, _SampleCursor] = {}
         column_names = UniqueNames(("group", "sample"))
-        channels: list[MeasuredChannel] = []
+        faults: list[UnreadableColumn] = []
+        total = 0
         for index in indexes:
-            channels.append(recording.channels[index])
-            cursor = _SampleCursor(channels[-1], recording.stream(index))
-            names[column_names.add(channels[-1].name)] = cursor
-        total = max(channel.length for channel in channels)
+            channel = recording.channels[index]
+            name = column_names.add(escape_stray_bytes(channel.name))
+            if channel.fault:
+                faults.append(UnreadableColumn(name=name, reason=channel.fault))
+                continue
+            names[name] = _SampleCursor(channel, recording.stream(index))
+            total = max(total, channel.length)
         step = max(1, min(_ROWS, _CELLS // (len(names) + 2)))
-        for start in range(0, total, step):
+        for start in range(0, total, step) or ([0] if faults else ()):
             count = min(step, total - start)
             numbers = np.arange(start + 1, start + count + 1)
-            columns = {name: _padded(cursor.take(count), count) for name, cursor in names.items()}
+            strays: dict[str, list[int]] = {name: [] for name in ("group", *names)}
+            columns = {name: _padded(cursor.take(count), count, strays[name]) for name, cursor in names.items()}
+            groups = [_checked(group, strays["group"], at) for at in range(count)]
             frame = pl.DataFrame(
-                {"group": pl.repeat(group, count, eager=True), "sample": sample_texts(numbers), **columns}
+                {"group": pl.Series(groups, dtype=pl.String), "sample": sample_texts(numbers), **columns}
             )
             row, is_empty = row + count, False
-            yield _chunk(frame, [f"{group}:{number}" for number in numbers], row, facts, None)
+            chunk = _chunk(frame, [f"{group}:{number}" for number in numbers], row, facts, None)
+            yield replace(chunk, unreadable=(*faults, *_unreadable(strays)))
         for cursor in names.values():
             cursor.check_end()
     if is_empty:
@@ -170,8 +234,12 @@ class _SampleCursor:
         _check_length(self._channel, self._count + rest)
 
 
-def _padded(pieces: Sequence[Samples], count: int) -> pl.Series:
-    texts = pl.concat([pl.Series("sample", [], dtype=pl.String), *(sample_texts(piece) for piece in pieces)])
+def _padded(pieces: Sequence[Samples], count: int, strays: list[int]) -> pl.Series:
+    """Return ``count`` texts, the last of them null if there are fewer samples. Add the indexes of stray texts to ``strays``."""
+    texts = pl.Series("sample", [], dtype=pl.String)
+    for piece in pieces:
+        strays += [texts.len() + at for at in stray_samples(piece)]
+        texts = texts.append(sample_texts(piece))
     return texts.extend_constant(None, count - texts.len())
 
 
@@ -180,7 +248,7 @@ def _chunk(
 ) -> RecordChunk:
     return RecordChunk(
         records=frame,
-        positions=pl.Series("position", positions, dtype=pl.String),
+        positions=pl.Series("position", map(escape_stray_bytes, positions), dtype=pl.String),
         end=RecordLocation(row=row),
         total=total,
         facts=facts,

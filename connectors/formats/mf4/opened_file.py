@@ -7,6 +7,7 @@ close a file, asammdf repairs it by writing to it.
 from __future__ import annotations
 
 import io
+import logging
 import mmap
 import struct
 from collections.abc import Iterator
@@ -15,8 +16,10 @@ from typing import Any, BinaryIO, cast
 
 import typing_extensions
 from asammdf import MDF
-from asammdf.blocks import mdf_v4
+from asammdf.blocks import mdf_v4, v4_blocks
+from asammdf.blocks.utils import get_text_v4
 
+from connectors.formats.measurement.channels import decode_text
 from connectors.formats.mf4.sorted_records import SortedRecords
 from ingestd.sdk import SourceBroken
 
@@ -51,6 +54,41 @@ class _PrivateMapping(mmap.mmap):
 io.BufferedIOBase.register(_PrivateMapping)  # asammdf accepts only files of this class
 # asammdf copies the content of an object that is no `Buffer`. Python 3.11 does not recognise a mapping as a `Buffer`.
 typing_extensions.Buffer.register(_PrivateMapping)
+
+
+class _RefuseWarnings(logging.Handler):
+    """Makes a warning of the library an error.
+
+    After a warning, the library leaves out channels or conversions, or reads other bytes.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise ValueError(record.getMessage().partition(": Traceback")[0])
+
+
+_library_log = logging.getLogger("asammdf")
+_library_log.setLevel(logging.WARNING)  # the library sets ERROR
+_library_log.addHandler(_RefuseWarnings(logging.WARNING))
+
+
+def _text(*arguments: Any, decode: bool = True, **named: Any) -> str | bytes:
+    """Return a text of the file. The library would guess the encoding of a text that is not UTF-8."""
+    data = get_text_v4(*arguments, decode=False, **named)
+    return decode_text(data) if decode else data
+
+
+class _KnownTypes(frozenset[int]):
+    """The data types that the library reads. It would leave out a channel of another type without a warning."""
+
+    def __contains__(self, kind: object) -> bool:
+        if not super().__contains__(kind):
+            raise ValueError(f"a channel has the data type {kind}, which is not known")
+        return True
+
+
+# This module is imported by parser processes only.
+mdf_v4.get_text_v4 = v4_blocks.get_text_v4 = _text
+mdf_v4.VALID_DATA_TYPES = _KnownTypes(mdf_v4.VALID_DATA_TYPES)
 
 
 def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int, sort_bytes: int) -> tuple[MDF, bool]:

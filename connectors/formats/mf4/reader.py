@@ -10,7 +10,15 @@ import numpy as np
 from asammdf.blocks import v4_constants
 
 from connectors.formats.column_names import UniqueNames
-from connectors.formats.measurement.channels import PIECE_BYTES, MeasuredChannel, Properties, Recording, Samples
+from connectors.formats.measurement.channels import (
+    PIECE_BYTES,
+    MeasuredChannel,
+    Properties,
+    Recording,
+    Samples,
+    decode_text,
+    left_out_notice,
+)
 from connectors.formats.mf4.opened_file import open_mdf
 
 _VIRTUAL = (v4_constants.CHANNEL_TYPE_VIRTUAL, v4_constants.CHANNEL_TYPE_VIRTUAL_MASTER)
@@ -31,8 +39,8 @@ _HEADER_PROPERTIES = ("author", "department", "project", "subject", "description
 class Mf4Recording(Recording):
     """The channel groups of an MF4 file. A group without a name is named by its number; a repeated name gets a number.
 
-    Structures, arrays and raw bytes are left out; the members of a structure are channels. A channel with a formula is left out
-    and named in the notice. asammdf would evaluate the formula as code, and return unconverted samples if this fails.
+    The members of structures and arrays are channels. Raw bytes and channels with a formula are left out and named in the notice.
+    asammdf would evaluate the formula as code, and return unconverted samples if this fails.
     """
 
     def __init__(self, file: BinaryIO, name: str, *, sort_bytes: int) -> None:
@@ -42,6 +50,7 @@ class Mf4Recording(Recording):
         channels: list[MeasuredChannel] = []
         group_properties: dict[str, Properties] = {}
         formulas: list[str] = []
+        left_out: list[str] = []
         group_names = UniqueNames()
         for number, group in enumerate(self._mdf.groups):
             block = group.channel_group
@@ -51,7 +60,10 @@ class Mf4Recording(Recording):
             channel_names = UniqueNames()
             for index, channel in enumerate(group.channels):
                 own = channel_names.add(channel.name)
-                if group.channel_dependencies[index] or channel.data_type not in (*_NUMBERS, *_ENCODINGS):
+                if group.channel_dependencies[index]:
+                    continue  # its members are channels
+                if channel.data_type not in (*_NUMBERS, *_ENCODINGS):
+                    left_out.append(f"{group_name}/{own}")
                     continue
                 if _has_formula(channel.conversion):
                     formulas.append(f"{group_name}/{own}")
@@ -69,6 +81,7 @@ class Mf4Recording(Recording):
         notices = [] if is_closed else [f"{name} was not closed by its recorder; its content up to there was read."]
         if formulas:
             notices.append(f"Channels with a formula are not read: {', '.join(formulas)}.")
+        notices += filter(None, [left_out_notice(left_out)])
         header = self._mdf.header
         super().__init__(
             channels,
@@ -125,7 +138,7 @@ def _decoded(samples: Samples, channel: Any) -> Samples:
     for at, sample in enumerate(samples.tolist()):
         # numpy removes zero bytes at the end, also if they are a part of a character
         whole = sample + b"\0" if encoding.startswith("utf-16-le") and len(sample) % 2 else sample
-        texts[at] = whole.decode(encoding, "backslashreplace").split("\0", 1)[0]
+        texts[at] = decode_text(whole, encoding).split("\0", 1)[0]
     return texts
 
 

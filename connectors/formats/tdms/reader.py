@@ -7,7 +7,8 @@ of a fixed size, at the offsets that npTDMS found. npTDMS reads text, instants a
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import msgspec
@@ -15,7 +16,7 @@ import numpy as np
 from nptdms import TdmsFile
 from nptdms.base_segment import RawChannelDataChunk
 from nptdms.common import toc_properties
-from nptdms.types import DaqMxRawData, SingleFloat, tds_data_types
+from nptdms.types import DaqMxRawData, SingleFloat, String, tds_data_types
 
 from connectors.formats.measurement.channels import (
     PIECE_BYTES,
@@ -23,11 +24,13 @@ from connectors.formats.measurement.channels import (
     Properties,
     Recording,
     Samples,
+    decode_text,
     property_text,
 )
 from ingestd.sdk import SourceBroken
 
 _TAG = b"TDSm"
+_SCALE_TYPE = re.compile(r"NI_Scale\[\d+\]_Scale_Type")
 _HIGH_BYTE_FIRST = 1 << 6
 """The flag of a segment with big-endian byte order."""
 
@@ -41,6 +44,7 @@ class _ExactSingleFloat(SingleFloat):  # type: ignore[misc]  # the library has n
 
 
 tds_data_types[SingleFloat.enum_value] = _ExactSingleFloat  # this module is imported by parser processes only
+String._decode = staticmethod(decode_text)  # noqa: SLF001 - the library would replace bytes that are not UTF-8
 
 
 class _SampleBlock(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +73,8 @@ class TdmsRecording(Recording):
         self._segments: Sequence[Any] = self._tdms._reader._segments or ()  # noqa: SLF001 - see the module
         end = self._segments[-1].next_segment_pos if self._segments else 0
         is_cut = any(segment.segment_incomplete for segment in self._segments) or end < file.seek(0, os.SEEK_END)
+        if is_cut and not self._channels:
+            raise SourceBroken(f"{name} is incomplete: it ends within its first segment.")
         super().__init__(
             [
                 MeasuredChannel(
@@ -76,6 +82,10 @@ class TdmsRecording(Recording):
                     name=channel.name,
                     length=len(channel),
                     properties=_texts(channel.properties),
+                    fault=_scaling_fault(
+                        channel,
+                        (channel.properties, self._tdms[channel.group_name].properties, self._tdms.properties),
+                    ),
                 )
                 for channel in self._channels
             ],
@@ -143,6 +153,20 @@ def _row(types: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 
 def _has_fixed_size(kind: Any) -> bool:
     return kind is not None and kind is not DaqMxRawData and kind.nptype is not None and kind.nptype.kind != "M"
+
+
+def _scaling_fault(channel: Any, levels: Iterable[Mapping[str, Any]]) -> str:
+    """Return why the samples of a channel can't be scaled; empty if they can. The library would return unscaled samples.
+
+    ``levels``: the properties of the channel, of its group and of the file.
+    """
+    unscaled = [properties for properties in levels if properties.get("NI_Scaling_Status") != "scaled"]
+    kinds = [str(kind) for properties in unscaled for name, kind in properties.items() if _SCALE_TYPE.fullmatch(name)]
+    try:
+        is_scaled = channel._scaling is not None  # noqa: SLF001 - see the module
+    except KeyError as error:
+        return f"its scaling has no property {error}"
+    return f"its scaling ({', '.join(kinds)}) is not supported" if kinds and not is_scaled else ""
 
 
 def _texts(properties: Any) -> Properties:

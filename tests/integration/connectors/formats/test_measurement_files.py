@@ -58,7 +58,8 @@ def test_a_tdms_file_that_is_cut_anywhere_gives_what_its_library_reads(
 ) -> None:
     segment = tdms_segment(SAMPLES, interleaved=interleaved, order=order, chunks=2)
     data = segment + segment
-    for end in (*range(30, len(data), 11), len(data)):
+    metadata = len(segment) - 2 * sum(samples.nbytes for samples in SAMPLES.values())
+    for end in (*range(metadata, len(data), 11), len(data)):
         recording = TdmsRecording(io.BytesIO(data[:end]), "a")
         whole = TdmsFile.read(io.BytesIO(data[:end]))
         expected = {channel.path: channel.data for group in whole.groups() for channel in group.channels()}
@@ -291,9 +292,9 @@ def test_channels_of_mf4_with_a_formula_are_named_and_not_read() -> None:
     assert chunk.facts["file.notice"] == "Channels with a formula are not read: Run/f, Run/g."
 
 
-def hdf5_file(build: Callable[[Any], object]) -> bytes:
+def hdf5_file(build: Callable[[Any], object], **options: Any) -> bytes:
     out = io.BytesIO()
-    with h5py.File(out, "w") as file:
+    with h5py.File(out, "w", **options) as file:
         build(file)
     return out.getvalue()
 
@@ -350,6 +351,15 @@ def test_links_in_circles_end_and_links_in_the_file_are_followed() -> None:
     found = rows(parse(Hdf5(), hdf5_file(build)))
     assert set(found) == {"Run/a", "latest/a"}
     assert found["latest/a"]["first"] == "1.0"
+
+
+@pytest.mark.parametrize("options", [{}, {"libver": "latest"}, {"userblock_size": 512}])
+def test_an_hdf5_file_with_data_after_its_end_is_rejected(options: dict[str, Any]) -> None:
+    data = hdf5_file(lambda file: file.create_dataset("a", data=[1]), **options)
+    assert set(rows(parse(Hdf5(), data + bytes(100)))) == {"a"}
+    assert parser_sentence(Hdf5(), data + data) == (
+        "a has data after its end, such as another file that was appended. Drop each file alone."
+    )
 
 
 def test_a_file_with_too_many_paths_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,4 +479,4 @@ def test_samples_of_hdf5_without_a_type_of_numpy_are_no_representations_of_pytho
         "complex": ("1.0+2.0j", "1.0-2.0j"),
         "several": ('[{"p": "0.1", "q": "2"}]', '[{"p": "0.1", "q": "2"}]'),
     }
-    assert chunks[-1].facts[NOTICE] == "References to other objects are not read: reference."
+    assert chunks[-1].facts[NOTICE] == "Not read, because they have no form as text: reference."

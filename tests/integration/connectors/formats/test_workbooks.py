@@ -175,6 +175,18 @@ def test_an_open_document_and_its_error_cells() -> None:
     assert [reject.reason for reject in chunk.rejects] == [f"The row has #N/A in B5 (mass). {CORRECT}"]
 
 
+def test_a_number_that_no_cell_can_hold_is_not_infinity() -> None:
+    def number(value: str) -> str:
+        return ods_cell("x", f'office:value-type="float" office:value="{value}"')
+
+    rows = [ods_row(ods_cell("part"), ods_cell("mass"))]
+    rows += [ods_row(ods_cell(value), number(value)) for value in ("1e400", "-1e400", "1e300")]
+    chunk = read(ods(*rows, ods_row(ods_cell("text"), ods_cell("inf"))), "a.ods")
+    assert chunk.records.rows() == [("1e300", "1e+300"), ("text", "inf")]
+    reasons = [f"The row has inf in B2 (mass). {CORRECT}", f"The row has -inf in B3 (mass). {CORRECT}"]
+    assert [reject.reason for reject in chunk.rejects] == reasons
+
+
 def test_a_text_of_an_open_document_without_a_type_is_a_text() -> None:
     data = ods(
         ods_row(ods_cell("part", ""), ods_cell("mass", "")),

@@ -36,6 +36,8 @@ def record(name: str, text: str) -> dict[str, str | None]:
         ("a.ini", "[a]\n\nb = 1\nb = 2\n", r"names 'b' twice \(line 4\)"),
         ("a.ini", "a = 1\n[a]\nb = 1\n", r"names 'a' twice \(line 2\)"),
         ("a.ini", "a = 1\n= 2\n", "line 2 has no name before '='"),
+        ("a.ini", "[a]\nb = 1\n[c\nd = 2\n", "line 3 begins like a section, but is not one"),
+        ("a.ini", "[a] b = 1\n", "line 1 begins like a section, but is not one"),
     ],
 )
 def test_a_document_that_has_no_record_is_rejected_with_a_sentence(name: str, text: str, words: str) -> None:
@@ -52,6 +54,15 @@ def test_brackets_and_dots_in_text_are_no_depth() -> None:
 def test_a_colon_is_a_part_of_a_name_before_an_equals_sign() -> None:
     text = "C:\\data = 1\nurn:a:b=2\nplain: x = y\nshort:z\nvalue = a:b\n"
     assert record("a.ini", text) == {"C:\\data": "1", "urn:a:b": "2", "plain": "x = y", "short": "z", "value": "a:b"}
+
+
+def test_a_section_may_have_brackets_and_a_comment() -> None:
+    assert record("a.ini", "[a[0]] ; see [b]\nc = 1\n  [d]\n") == {"a[0].c": "1\n[d]"}
+
+
+def test_numbers_of_toml_lose_their_notation() -> None:
+    text = "a = 1_000\nb = 1_000.50\nc = 0x1F\nd = -0.0\ne = 1e4_00\nf = '1_0.5'\n"
+    assert record("a.toml", text) == {"a": "1000", "b": "1000.50", "c": "31", "d": "-0.0", "e": "1e400", "f": "1_0.5"}
 
 
 LINES = st.lists(

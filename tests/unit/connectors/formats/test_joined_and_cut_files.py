@@ -2,9 +2,13 @@
 
 import codecs
 import io
+import zipfile
+from collections.abc import Callable, Sequence
 
+import polars as pl
 import pytest
 
+from connectors.formats.columnar import Arrow, Parquet
 from connectors.formats.csv import Csv
 from connectors.formats.csv.block_reader import SMALL_BYTES
 from connectors.formats.csv.reader import read_csv
@@ -12,8 +16,9 @@ from connectors.formats.excel import Excel
 from connectors.formats.fixed_width import FixedWidth
 from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats import Format
-from tests.support.format_records import parse, read_named, rejects, rows
-from tests.support.workbook_bytes import xls
+from tests.support.convertible_files import zipped
+from tests.support.format_records import parse, parser_sentence, read_named, rejects, rows
+from tests.support.workbook_bytes import xls, xlsx
 
 BOM = codecs.BOM_UTF8
 CUT = "Its last line has no line end, so the file may be cut off there. The line was read as it is."
@@ -154,3 +159,53 @@ def test_a_cut_row_with_too_few_fields_is_rejected_and_never_filled() -> None:
         }
         whole = read_named("a.csv", b"part,mass\nA,1\nB\n", file_format)
         assert rows(whole) == ([("A", "1"), ("B", None)] if ragged == "fill" else [("A", "1")])
+
+
+def parquet(*values: int) -> bytes:
+    return written(pl.DataFrame({"a": values}).write_parquet)
+
+
+def arrow(*values: int) -> bytes:
+    return written(pl.DataFrame({"a": values}).write_ipc)
+
+
+def written(write: Callable[[io.BytesIO], object]) -> bytes:
+    out = io.BytesIO()
+    write(out)
+    return out.getvalue()
+
+
+ONE, TWO = zipped({"one.csv": b"a\n1\n"}), zipped({"two.csv": b"a\n2\n"})
+
+
+@pytest.mark.parametrize(
+    "data", [ONE + TWO, TWO + ONE, ONE + TWO[:50], ONE + b"garbage"], ids=["joined", "swapped", "cut", "garbage"]
+)
+def test_zip_files_that_were_joined_lose_no_member_silently(data: bytes) -> None:
+    with pytest.raises(
+        SourceBroken, match=r"^a\.zip can't be unpacked: it (has data after its end|is several zip files)"
+    ):
+        read_named("a.zip", data)
+
+
+def test_a_zip_file_may_have_a_comment_padding_and_a_program_before_it() -> None:
+    out = io.BytesIO(b"#!/bin/sh\n" * 9000)
+    with zipfile.ZipFile(out, "a") as archive:
+        archive.writestr("one.csv", b"a\n1\n")
+        archive.comment = b"PK\3\4 is how a zip file begins"
+    assert rows(read_named("a.zip", out.getvalue() + bytes(100))) == [("1",)]
+
+
+def test_a_workbook_behind_another_workbook_is_rejected() -> None:
+    data = xlsx(["part"], ["A"])
+    assert rows(parse(Excel(), data)) == [("A",)]
+    assert "it is several zip files that were joined" in parser_sentence(Excel(), data + data)
+
+
+@pytest.mark.parametrize("other", [(1, 2), (7, 8), (5,), range(5000)])
+def test_columnar_files_that_were_joined_are_rejected(other: Sequence[int]) -> None:
+    joined = parquet(1, 2) + parquet(*other)
+    assert parser_sentence(Parquet(), joined) == (
+        "a can't be read as Parquet: it is several Parquet files that were joined. Drop each file alone."
+    )
+    assert parser_sentence(Arrow(), arrow(1, 2) + arrow(*other)).startswith("a can't be read as Arrow: ")
