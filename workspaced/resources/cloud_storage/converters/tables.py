@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import product
 from pathlib import Path
 from string import ascii_uppercase
@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import polars as pl
 
+from ingestd.workbooks.sheet import cell_text
 from workspaced.resources.cloud_storage.converters.results import Outputs
 
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -121,23 +122,6 @@ def _type_name(kind: pl.DataType) -> str:
 
 def _shortened(cell: Any) -> Any:
     return f"{cell[:_PREVIEW_TEXT]}…" if isinstance(cell, str) and len(cell) > _PREVIEW_TEXT else cell
-
-
-def cell_text(cell: Any) -> str:
-    """Return a cell of a workbook as text. A whole number has no decimal point: the text of 417.0 is 417.
-
-    A duration is hours, minutes and seconds, such as 30:00:00.
-    """
-    if isinstance(cell, bool):
-        return "TRUE" if cell else "FALSE"
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT_INTEGERS:
-        return str(int(cell))
-    if isinstance(cell, timedelta):
-        seconds, micros = divmod(abs(cell) // timedelta(microseconds=1), 10**6)
-        fraction = f".{micros:06d}".rstrip("0") if micros else ""
-        sign = "-" if cell < timedelta(0) else ""
-        return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
-    return cell.isoformat() if isinstance(cell, date | datetime) else str(cell)
 
 
 def _is_number(text: str) -> bool:
