@@ -28,7 +28,7 @@ class FaultRig(ABC):
 
     @abstractmethod
     def connector(self, port: int) -> Connector:
-        """Return a new connector that reaches the server at this port of 127.0.0.1. Its maximum wait for a silent server is a few seconds."""
+        """Return a new connector for the server at this port of 127.0.0.1. It waits a few seconds for a silent server."""
 
 
 class FaultConformance:
