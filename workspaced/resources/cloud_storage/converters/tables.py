@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from itertools import product
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any, Final
 
 import msgspec
 import polars as pl
 
+from ingestd.workbooks.references import column_letters
 from ingestd.workbooks.sheet import cell_text
 from workspaced.resources.cloud_storage.converters.results import Outputs
 
@@ -38,12 +37,7 @@ def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], boo
 
 def letters(count: int) -> list[str]:
     """Return the first ``count`` of the names A to Z, AA, AB and so on."""
-    names: list[str] = []
-    length = 1
-    while len(names) < count:
-        names.extend("".join(name) for name in product(ascii_uppercase, repeat=length))
-        length += 1
-    return names[:count]
+    return list(map(column_letters, range(count)))
 
 
 def of_cells(name: str, cells: Sequence[Any]) -> pl.Series:
