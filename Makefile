@@ -30,7 +30,7 @@ dev: $(DEV) ## add the locked packages of all extras, the tests and the tools to
 $(RUN): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) scripts/require_python.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing $$(grep -c == requirements.lock) packages into $(VENV), once: about 250 MB"
+	@echo "Installing the packages that a run needs into $(VENV), once: about 250 MB"
 	@$(PIP) --require-hashes -r requirements.lock
 	@$(PIP) --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

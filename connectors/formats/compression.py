@@ -21,13 +21,13 @@ from typing import Any, BinaryIO, ClassVar, Protocol, cast
 import polars as pl
 from msgspec.structs import replace
 
-from connectors.formats.file_end import check_single_zip
 from connectors.formats.names import expand_glob, holds_no_data, is_no_data_folder
 from connectors.formats.zstandard import zstd
 from ingestd.sdk import NOTICE, SourceBroken, first_names
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process import Parsers
 from ingestd.sdk.formats.record_chunk import RecordChunk, check_count
+from ingestd.workbooks.zip_end import check_single_zip
 
 UNPACKED_BYTES = 32 * 2**30
 """The limit for the unpacked size of one file. A larger file is treated as a decompression bomb."""

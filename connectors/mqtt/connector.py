@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, ClassVar
 
-from connectors.formats.text.lines import SHOWN
 from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection, BrokerVersionRefused, Received
 from connectors.mqtt.explain import TopicTimes, explain_topic, waiting_sentence
-from connectors.mqtt.options import MqttOptions, Version, topic_facts
-from connectors.mqtt.records import RecordCollector
+from connectors.mqtt.options import MqttOptions, Version
+from connectors.mqtt.pending_messages import PendingMessages
+from connectors.mqtt.records import RecordCollector, received_message
 from connectors.mqtt.repetition import RepetitionFilter
 from connectors.mqtt.session import SessionFile, StoredState
 from ingestd.sdk import (
@@ -69,16 +68,7 @@ class MqttConnector(Connector):
         self._filters = options.filters
         self._wake = WakeCall()
         self._inbox: Inbox[Received] = Inbox(max_items=_INBOX_MESSAGES, max_bytes=_INBOX_BYTES, wake=self._wake)
-        self._taken: deque[Received] = deque()
-        """Messages that were taken from the inbox and not processed yet."""
-        self._undecided: deque[Received] = deque()
-        """Messages that were given to the `RepetitionFilter` of the present reading, and that are in no batch yet."""
-        self._unacknowledged: deque[tuple[int, Received]] = deque()
-        """Messages in batches that are not durable yet. Each has the ``number`` that the cursor has after the message."""
-        self._undelivered: deque[tuple[int, Received]] = deque()
-        """With ``acknowledge: delivered``: durable messages with their numbers. Their entries may not be delivered yet."""
-        self._durable = 0
-        """The ``number`` in the stored cursor."""
+        self._pending = PendingMessages()
         self._lock = threading.Lock()
         self._connection: BrokerConnection | None = None
         self._connected_at: float | None = None
@@ -119,7 +109,8 @@ class MqttConnector(Connector):
             raise BrokerAccessRefused(self._refused)
         session = SessionFile(self.context.keep("session"), self.context.pipeline, self.options.client_id)
         stored = StoredState.of(cursor, session.client_id)
-        self._resume(stored.number)
+        self._pending.commit(stored.number, waits_for_delivery=self._waits_for_delivery)
+        self._pending.restart()
         repetitions = RepetitionFilter(stored.recent)
         has_begun = False
         for messages in self._arrivals(session, repetitions):
@@ -131,12 +122,12 @@ class MqttConnector(Connector):
                 elif self._waits_for_delivery:
                     has_begun = True  # the end of the run checks whether the entries of this message are delivered
                 stored.number = collector.number
-                self._unacknowledged.append((collector.number, self._undecided.popleft()))
+                self._pending.add_to_batch(collector.number)
                 if collector.is_full or (count == len(messages) and not collector.is_empty):
                     has_begun = True
                     yield collector.to_batch(stored.to_cursor(), last=False)
                     collector = RecordCollector(self.options, stored.number)
-            self._acknowledge(self._durable)
+            self._pending.commit(waits_for_delivery=self._waits_for_delivery)
         if has_begun:
             yield RecordCollector(self.options, stored.number).to_batch(stored.to_cursor(), last=True)
 
@@ -144,7 +135,7 @@ class MqttConnector(Connector):
         """Yield the messages that arrive, in order, until the reading ends. Each has True if it is to be read."""
         began = quiet_since = self.context.elapsed()
         while not self.context.stopping.is_set():
-            if not self._taken and not len(self._inbox):
+            if not self._pending.taken and not len(self._inbox):
                 self._connect(session)
             quiet = self.context.elapsed() - quiet_since
             if self._confirming is not None and not self._confirm(self._confirming, session):
@@ -154,14 +145,13 @@ class MqttConnector(Connector):
                 wait = _REPEATED_SECONDS - quiet
             else:
                 wait = self._wait_seconds(quiet, since=began, has_read=quiet_since > began)
-            if not self._taken:
+            if not self._pending.taken:
                 self._take(wait)
-            if self._taken:
+            if self._pending.taken:
                 quiet_since = self.context.elapsed()
                 decided: list[tuple[Received, bool]] = []
-                while self._taken:
-                    self._undecided.append(self._taken.popleft())
-                    decided += repetitions.add(self._undecided[-1])
+                while self._pending.taken:
+                    decided += repetitions.add(self._pending.decide())
                 yield decided
             elif wait <= 0:
                 if not repetitions.holds:
@@ -182,22 +172,12 @@ class MqttConnector(Connector):
         connection = self._connection
         if wait > 0 and (connection is None or not connection.is_open):
             return
-        self._taken.extend(self._inbox.take(BATCH, wait_seconds=min(wait, _LOOK_SECONDS)))
-        self._oldest = self._taken[-1].arrived if self._taken and len(self._inbox) else None
-
-    # ------------------------------------------------------------------------------------------------- acknowledgements
+        self._pending.taken.extend(self._inbox.take(BATCH, wait_seconds=min(wait, _LOOK_SECONDS)))
+        self._oldest = self._pending.taken[-1].arrived if self._pending.taken and len(self._inbox) else None
 
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - one partition
         """Acknowledge the messages up to the cursor, in the order in which they arrived."""
-        self._durable = StoredState.of(cursor, "").number
-        self._acknowledge(self._durable)
-
-    def _acknowledge(self, number: int) -> None:
-        while self._unacknowledged and self._unacknowledged[0][0] <= number:
-            if self._waits_for_delivery:
-                self._undelivered.append(self._unacknowledged.popleft())
-            else:
-                self._unacknowledged.popleft()[1].acknowledge()
+        self._pending.commit(StoredState.of(cursor, "").number, waits_for_delivery=self._waits_for_delivery)
 
     @property
     def _waits_for_delivery(self) -> bool:
@@ -206,19 +186,7 @@ class MqttConnector(Connector):
 
     def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - one partition
         """Acknowledge the messages up to the cursor, because their entries are delivered or rejected."""
-        number = StoredState.of(cursor, "").number
-        while self._undelivered and self._undelivered[0][0] <= number:
-            self._undelivered.popleft()[1].acknowledge()
-
-    def _resume(self, number: int) -> None:
-        """Acknowledge the stored messages up to ``number``. The reading of later messages was aborted: process them again."""
-        self._durable = number
-        self._acknowledge(number)
-        self._taken = deque([*(message for _, message in self._unacknowledged), *self._undecided, *self._taken])
-        self._unacknowledged.clear()
-        self._undecided.clear()
-
-    # ------------------------------------------------------------------------------------------------------- connection
+        self._pending.deliver(StoredState.of(cursor, "").number)
 
     def _connect(self, session: SessionFile) -> None:
         """Connect and subscribe if there is no connection. Raise if the last connection ended with an error too early."""
@@ -235,7 +203,7 @@ class MqttConnector(Connector):
         self._confirming = None
         connection = self._open(session.client_id, receive=self._receive, ended=self._wake)
         self._opened = self.context.elapsed()
-        self._undelivered.clear()  # the broker sends these messages again
+        self._pending.forget_undelivered()  # the broker sends these messages again
         with self._failing(connection):
             self._subscribe(connection, session)
 
@@ -335,36 +303,17 @@ class MqttConnector(Connector):
 
     def _receive(self, connection: BrokerConnection, message: MQTTMessage) -> None:
         """Put a message into the inbox, in the library's thread. If the inbox is full, wait, or drop a message with QoS 0."""
-        try:
-            topic = message.topic
-        except UnicodeDecodeError:
-            topic = ""
-        self._topic_times.note(topic, self.context.now())
-        is_ignored = message.retain and self.options.retained == "ignore"
-        size = len(message.payload)
-        kept = message.payload if size <= self.options.max_payload_bytes else message.payload[:SHOWN]
-        received = Received(
-            connection=connection,
-            packet=message.mid,
-            qos=message.qos,
-            repeated=message.dup,
-            topic=topic,
-            facts=None if is_ignored else topic_facts(self._filters, topic),
-            payload=bytes(kept),
-            size=size,
-            arrived=self.context.elapsed(),
+        received = received_message(
+            connection, message, options=self.options, filters=self._filters, arrived=self.context.elapsed()
         )
+        self._topic_times.note(received.topic, self.context.now())
         if self._oldest is None:
             self._oldest = received.arrived
-        if not message.qos:
-            self._inbox.offer(received, len(kept))
-            return
-        try:
-            self._inbox.put(received, len(kept))
-        except InboxClosed:
-            return  # the broker keeps the message, because it is not acknowledged
-
-    # -------------------------------------------------------------------------------------------------------- operation
+        if message.qos:
+            with suppress(InboxClosed):  # the broker keeps the message, because it is not acknowledged
+                self._inbox.put(received, len(received.payload))
+        else:
+            self._inbox.offer(received, len(received.payload))
 
     @property
     def rescan_seconds(self) -> float:
@@ -398,7 +347,7 @@ class MqttConnector(Connector):
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
         """Return why messages of the broker ``name`` are not read yet. If ``name`` is a topic, return the topic's state."""
-        waiting = len(self._inbox) + len(self._taken) + len(self._undecided)
+        waiting = len(self._inbox) + len(self._pending)
         health = self.health()
         if name != self.options.address:
             return explain_topic(self.options, name, self._topic_times, connection=health.sentence, waiting=waiting)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import polars as pl
@@ -12,14 +13,46 @@ import polars as pl
 from connectors.formats import Format
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.ndjson.exact import JsonRecord, LineUnreadable, parse_record
-from connectors.formats.text.lines import shown_text
-from connectors.mqtt.connection import Received
-from connectors.mqtt.options import MqttOptions
+from connectors.formats.text.lines import SHOWN, shown_text
+from connectors.mqtt.connection import BrokerConnection, Received
+from connectors.mqtt.options import MqttOptions, TopicFilter, topic_facts
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import MQTTMessage
 
 _CELLS = 4_000_000
 """The maximum of records times field names in a batch. If no two messages share names, memory would grow quadratically."""
 _ANY = msgspec.json.Decoder(msgspec.Raw)
+
+
+def received_message(
+    connection: BrokerConnection,
+    message: MQTTMessage,
+    *,
+    options: MqttOptions,
+    filters: Sequence[TopicFilter],
+    arrived: float,
+) -> Received:
+    """Return a message of the library as a value. ``filters``: those of ``options``. A topic that is not UTF-8 is empty."""
+    try:
+        topic = message.topic
+    except UnicodeDecodeError:
+        topic = ""
+    is_ignored = message.retain and options.retained == "ignore"
+    size = len(message.payload)
+    kept = message.payload if size <= options.max_payload_bytes else message.payload[:SHOWN]
+    return Received(
+        connection=connection,
+        packet=message.mid,
+        qos=message.qos,
+        repeated=message.dup,
+        topic=topic,
+        facts=None if is_ignored else topic_facts(filters, topic),
+        payload=bytes(kept),
+        size=size,
+        arrived=arrived,
+    )
 
 
 class RecordCollector(msgspec.Struct):

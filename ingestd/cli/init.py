@@ -288,6 +288,10 @@ def _source(sample: str | None, database: str | None, ask: Dialogue, new: _NewFi
 
 
 def _file_source(path: Path, ask: Dialogue, base: Path) -> _Source:
+    if path.is_dir():
+        raise InitFailed(
+            f"{path} is a folder. Name one of its files with --sample; the configuration reads the whole folder."
+        )
     if not path.is_file():
         raise InitFailed(f"There is no file {path}.")
     path = path.absolute()

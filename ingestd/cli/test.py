@@ -17,6 +17,7 @@ from ingestd.commands.mapping_test.case_run import CaseResult, rules_of, run_cas
 from ingestd.commands.mapping_test.sample import read_sample
 from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
@@ -69,7 +70,7 @@ def test(configuration: Configuration, files: tuple[Path, ...], name: str | None
     if as_json:
         echo(json.dumps(_document(tested), ensure_ascii=False, indent=2))
     else:
-        echo(f"{len(results)} cases, {failed} failed.")
+        echo(f"{counted(len(results), 'case')}, {failed} failed.")
     sys.exit(ExitCode.CASE_FAILED if failed else ExitCode.DONE)
 
 

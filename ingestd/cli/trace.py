@@ -17,8 +17,7 @@ from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.reporting import by_whom, format_location
 from ingestd.mirror.drift import DriftFinding
-from ingestd.mirror.port import EntryOrigin
-from ingestd.mirror.reports import FormerValue
+from ingestd.mirror.reports import EntryOrigin, FormerValue
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo, safe_line, terminal_line
 

@@ -10,14 +10,14 @@ nothing. ``client_id`` replaces the id of the client.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Unpack
 
 import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ingestd.client.bodies import check_count, check_indexes, check_key
+from ingestd.client.method_options import BlockMembers, ListOptions, MassEntryOptions, WebhookMembers, WriteOptions
 from ingestd.client.methods import Arguments, Declaration
 from ingestd.client.readers import read_any, read_created_id
 from ingestd.client.records import (
@@ -29,7 +29,6 @@ from ingestd.client.records import (
     Icon,
     NewEntry,
     Number,
-    OAuthConnection,
     PartialResult,
     Sink,
     SinkInfo,
@@ -38,8 +37,6 @@ from ingestd.client.records import (
 )
 from ingestd.client.request import ApiOperation, HttpMethod, Request
 from ingestd.wire.names import RETURN_MINIMAL, RETURN_REPRESENTATION
-
-SortOrder: TypeAlias = Literal["ASC", "DESC"]
 
 _WORKSPACE = "/v1/workspace/{workspace}"
 _SINKS = f"{_WORKSPACE}/data-sink"
@@ -51,74 +48,6 @@ _BLOCK = f"{_BLOCKS}/{{block}}"
 _FILE = "/v1/cloud-storage/{file}"
 _METADATA = "/v1/cloud-storage/metadata/{file}"
 _WEBHOOK = "/v1/webhooks/{webhook}"
-
-
-class ListOptions(TypedDict, total=False):
-    """Parameters of a method that returns a list, or a part of it."""
-
-    sort_order: SortOrder | None
-    sorted_by: str | None
-    take: int | None
-    skip: int | None
-
-
-class WriteOptions(TypedDict, total=False):
-    """Headers of writes.
-
-    ``idempotency_key`` is for requests that create or send, ``if_match`` for requests that change a record.
-    """
-
-    client_id: str | None
-    idempotency_key: str | None
-    if_match: str | None
-
-
-class MassEntryOptions(WriteOptions, total=False):
-    """Options of `mass_update_entry`. If ``observed_at`` is before the stored time, the entry is not changed."""
-
-    data_type: str | UnsetType
-    observed_at: datetime | UnsetType
-
-
-class BlockMembers(WriteOptions, total=False):
-    """The members of a block that can be set at its creation and changed later."""
-
-    label: str | UnsetType
-    description: str | UnsetType
-    part_number: str | UnsetType
-    parent_block: str | UnsetType | None
-    multiplicity: Number | UnsetType
-    pdm_enabled: bool | UnsetType
-    property_groups: Sequence[str] | UnsetType
-    instances: Sequence[str] | UnsetType
-    preview_custom_link: str | UnsetType
-    preview_source: str | UnsetType
-    figures: Sequence[str] | UnsetType
-    icon: str | UnsetType
-    type: Sequence[str] | UnsetType
-    attachments: Sequence[str] | UnsetType
-    external_links: Sequence[str] | UnsetType
-    pdm_thumbnail: str | UnsetType
-    block_statuses: Sequence[str] | UnsetType
-
-
-class WebhookMembers(WriteOptions, total=False):
-    """The members of a webhook that can be set at its creation and changed later.
-
-    ``headers``: the headers of each delivery, as ``Name: value``. ``data_events``: names, ``*`` or ``prefix.*``.
-    """
-
-    label: str | UnsetType | None
-    data_events: Sequence[str] | UnsetType
-    headers: Sequence[str] | UnsetType
-    oauth_connection: OAuthConnection | UnsetType | None
-    signing_secret: str | UnsetType
-    enabled: bool | UnsetType
-    workspace_ids: Sequence[str] | UnsetType
-    ignore_client_ids: Sequence[str] | UnsetType
-    coalesce: bool | UnsetType
-    in_order: bool | UnsetType
-    batch_entries: bool | UnsetType
 
 
 def _read_block_types(body: bytes, _headers: Mapping[str, str]) -> tuple[str, ...]:

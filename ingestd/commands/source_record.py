@@ -20,7 +20,7 @@ from ingestd.daemon.parts import open_connector
 from ingestd.intake import LookupFiles
 from ingestd.intake.partition_digest import partition_digest
 from ingestd.intake.run import checked_batches
-from ingestd.mirror.port import EntryOrigin
+from ingestd.mirror.reports import EntryOrigin
 from ingestd.process.redaction import redact_text
 from ingestd.sdk import Connector, Holds, Locates, ReadsCopies
 from ingestd.settings.model import PipelineSettings

@@ -9,8 +9,7 @@ from ingestd.commands.status import observe
 from ingestd.core.normal_form import nfc
 from ingestd.daemon.configuration import Configuration
 from ingestd.mirror.drift import DriftFinding
-from ingestd.mirror.port import EntryOrigin
-from ingestd.mirror.reports import FormerValue
+from ingestd.mirror.reports import EntryOrigin, FormerValue
 
 
 class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):

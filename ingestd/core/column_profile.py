@@ -16,6 +16,9 @@ _COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})([eE]|$)|\..*,"
 _POINT_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(,[0-9]{3})+|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _TWO_MARKS = r"[.,].*[.,]"
 
+NO_VALUE = frozenset({"-", "--", "?", "n/a", "#n/a", "na", "nan", "null", "none", "k.a."})
+"""Texts that people write into a column of numbers instead of a number, in lower case."""
+
 
 class UnclearNumbers(msgspec.Struct, frozen=True, kw_only=True):
     """A column in which a mark may separate decimals or thousands. ``commas``, ``points``: the marks in its numbers.
@@ -29,8 +32,12 @@ class UnclearNumbers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Column(msgspec.Struct):
+    """``filled``: the number of values, without the ``gaps``: texts of `NO_VALUE`, counted by ``in_gaps``."""
+
     types: list[ColumnType] = msgspec.field(default_factory=lambda: list(PATTERNS))
     filled: int = 0
+    gaps: set[str] = msgspec.field(default_factory=set)
+    in_gaps: int = 0
     has_comma_form: bool = True
     has_point_form: bool = True
     has_comma: bool = False
@@ -40,6 +47,10 @@ class _Column(msgspec.Struct):
 
     def add(self, values: pl.Series) -> None:
         present = values.filter((values != "").fill_null(value=False))
+        is_gap = present.str.to_lowercase().is_in(NO_VALUE)
+        gaps, present = present.filter(is_gap), present.filter(~is_gap)
+        self.gaps.update(gaps.unique())
+        self.in_gaps += gaps.len()
         self.filled += present.len()
         self.types = [one for one in self.types if present.str.contains(PATTERNS[one]).all()]
         self.has_comma |= bool(present.str.contains(",", literal=True).any())
@@ -78,6 +89,12 @@ class ColumnProfile:
     def contract(self) -> Mapping[str, ColumnContract]:
         """Return the contract of each column, in the order in which the columns were found."""
         return {name: self._contract_of(column) for name, column in self._columns.items()}
+
+    def gaps(self, name: str) -> list[str]:
+        """Return the texts of a column of numbers that mean "no number"; the empty text first."""
+        column = self._columns[name]
+        is_empty = column.filled + column.in_gaps < self.records
+        return [*([""] if is_empty else []), *sorted(column.gaps)]
 
     def decimal_commas(self) -> Mapping[str, bool]:
         """Return the columns of numbers with a decimal comma, and whether points separate their thousands.
@@ -128,7 +145,8 @@ class ColumnProfile:
         )
 
     def _contract_of(self, column: _Column) -> ColumnContract:
-        filled = bool(self.records) and column.filled == self.records
-        if not column.filled:
+        if not column.filled + column.in_gaps:
             return ColumnContract()
-        return ColumnContract(type=column.types[0] if column.types else "text", filled=filled)
+        if not column.filled or not (column.types or column.has_comma_form or column.has_point_form):
+            return ColumnContract(filled=column.filled + column.in_gaps == self.records)
+        return ColumnContract(type=column.types[0] if column.types else "text", filled=column.filled == self.records)

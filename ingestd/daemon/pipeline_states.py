@@ -12,8 +12,8 @@ from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.core.pipeline_state import PipelineFacts, PipelineState, derive_state
 from ingestd.intake.notice import NoticeState, OperatorNotice, SourceHealth
-from ingestd.mirror.port import HeldRun, LaneBlocker, LastRun, SinkBacklog
-from ingestd.mirror.reports import FailedPart, PipelinePause
+from ingestd.mirror.port import HeldRun, LaneBlocker
+from ingestd.mirror.reports import FailedPart, LastRun, PipelinePause, SinkBacklog
 from ingestd.mirror.sqlite import Observer
 from ingestd.sdk.connector import WaitingReason
 from ingestd.settings.model import PipelineSettings

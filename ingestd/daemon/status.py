@@ -12,9 +12,9 @@ from ingestd.core.pipeline_state import PipelineState
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.pipeline_states import SourceNotices, derive_states, read_facts
 from ingestd.intake.notice import OperatorNotice, SourceHealth
-from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
+from ingestd.mirror.port import HeldRun
 from ingestd.mirror.rejections import Forgotten, Rejection
-from ingestd.mirror.reports import FailedPart, PipelinePause
+from ingestd.mirror.reports import FailedPart, PipelinePause, PipelineStatus, SinkStatus
 from ingestd.mirror.sqlite import Observer
 from ingestd.standby.status import StandbyStatus
 from ingestd.telemetry import Event

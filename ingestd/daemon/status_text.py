@@ -14,7 +14,7 @@ from ingestd.daemon.reporting import describe_changes, format_rejection, held_li
 from ingestd.daemon.status import Status
 from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.drift import DriftStatus
-from ingestd.mirror.port import PipelineStatus, SinkStatus
+from ingestd.mirror.reports import PipelineStatus, SinkStatus
 from ingestd.process.redaction import redact
 from ingestd.process.terminal_text import safe_line
 from ingestd.standby.status import StandbyStatus

@@ -163,7 +163,6 @@ class Lane:
 
     async def _deliver_until_blocked(self) -> Blocker | None:
         """Deliver; a full disk becomes a blocker, and open claims are released."""
-        blocker: Blocker | None = None
         try:
             blocker = await self._resolve_and_deliver()
         except* MirrorFull as full:
@@ -238,8 +237,7 @@ class Lane:
             if claim is None:
                 self._release_permit()
                 return False
-            if not self._can_send():
-                # The lane was blocked while the claim was made.
+            if not self._can_send():  # the lane was blocked while the claim was made
                 self._release_permit()
                 await self._results.release(claim)
                 return False
@@ -397,7 +395,6 @@ class Lane:
         self._on_acknowledged()
 
     def _on_too_large(self, max_bytes: int) -> None:
-        if self._max_bytes is not None and self._max_bytes <= max_bytes:
-            return
-        self._max_bytes = max_bytes
-        self._parts.emit(BatchNarrowed(sink=str(self._address), max_bytes=self._max_bytes))
+        if self._max_bytes is None or max_bytes < self._max_bytes:
+            self._max_bytes = max_bytes
+            self._parts.emit(BatchNarrowed(sink=str(self._address), max_bytes=max_bytes))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from ingestd.core.errors import RecordUnreadable
 from ingestd.core.record import Batch, Cursor, Partition
@@ -27,6 +28,15 @@ class ReadOnlySource(Connector):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch | RecordUnreadable]:
         """See `Connector.read`."""
         return self._connector.read(partition, cursor)
+
+    @property
+    def record_settings(self) -> Mapping[str, Any]:
+        """See `Connector.record_settings`."""
+        return self._connector.record_settings
+
+    def pause_backfill(self, paused: bool) -> None:
+        """See `Connector.pause_backfill`."""
+        self._connector.pause_backfill(paused)
 
     def reset(self) -> None:
         """See `Connector.reset`."""

@@ -16,8 +16,9 @@ Guarantees (suite: ``tests/contract``):
 * A segment's id is never reused, so it may be part of an idempotency key.
 * After a crash, the entries of open claims are pending again.
 
-This module has the values that both sides exchange; `ingestd.mirror.rejections` has the values about rejections, and
-`ingestd.mirror.drift` the values about drift checks. `ingestd.mirror.sqlite` has the stores with their methods.
+This module has the values that both sides exchange. `ingestd.mirror.reports` has the status for people,
+`ingestd.mirror.rejections` the values about rejections, and `ingestd.mirror.drift` the values about drift checks.
+`ingestd.mirror.sqlite` has the stores with their methods.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Deletes, Position
-from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.row_hashes import RowHashes
 
 Removal: TypeAlias = Deletes | Literal["defer"]
@@ -39,9 +39,6 @@ other values: see `Deletes`."""
 
 Kind: TypeAlias = Literal["create", "update", "delete"]
 """The change that the service probably needs: a new entry, a changed entry, a removal."""
-
-
-# ---------------------------------------------------------------------------------------------------- intake
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,9 +185,6 @@ class WriteBatch(msgspec.Struct):
     is_durable: bool = False
 
 
-# -------------------------------------------------------------------------------------------------- delivery
-
-
 class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     """A sink in the mirror.
 
@@ -294,112 +288,3 @@ class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     since: float
     until: float
-
-
-class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts of a sink for `ingestd status`.
-
-    ``unexplained``: the number of entries that no source explains. ``read``: since the adoption of the sink, each active
-    pipeline of the sink was read completely. ``blocker``: the blocker of the sink's lane. ``doubt``: why the mirror may not
-    know the content of the sink; empty if there is no doubt.
-    """
-
-    address: SinkAddress
-    sink_id: str
-    entries: int
-    pending: int
-    rejected: int
-    last_attempt: DeliveryAttempt | None
-    drift: DriftStatus | None = None
-    blocker: LaneBlocker | None = None
-    unexplained: int = 0
-    read: bool = True
-    doubt: str = ""
-
-
-class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
-    """The pending entries of a sink. ``oldest_at``: when the oldest pending segment was created; None: nothing is pending.
-
-    If an entry is retried, adopted or changed, its age begins again. Times are seconds since the epoch.
-    """
-
-    address: SinkAddress
-    pending: int
-    oldest_at: float | None
-
-
-class PartitionNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice about guesses and omissions of a partition's last reading, which began ``at`` (seconds since the epoch)."""
-
-    partition: str
-    at: float
-    sentence: str
-
-
-class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts of a pipeline; times are seconds since the epoch.
-
-    ``notices``: the newest notices of the partitions that the source still has, and of the partition that was read last.
-    ``noticed``: the number of partitions with a notice. ``within_deadband``: the number of entries with a last value that was
-    not sent, because it is within the dead-band. ``failure``: why the last run was incomplete. ``failure_rejected``: the file
-    or table of the last run is rejected because of this failure. ``unchanged``: the last run found the content that was read
-    before. ``reading``, ``read_at``: if ``unchanged``, the last run of the file or table that read records, and its begin.
-    """
-
-    name: str
-    partitions: int
-    rejected: int
-    last_run_at: float | None = None
-    last_run: RunSummary | None = None
-    failure: str = ""
-    failure_rejected: bool = False
-    unchanged: bool = False
-    reading: RunSummary | None = None
-    read_at: float | None = None
-    notices: tuple[PartitionNotice, ...] = ()
-    noticed: int = 0
-    within_deadband: int = 0
-
-
-class LastRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The last run of a pipeline.
-
-    ``started``: seconds since the epoch. The other members have the same meaning as in `PipelineStatus`.
-    """
-
-    started: float
-    failure: str
-    failure_rejected: bool
-
-
-class EntryOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """The source of an entry's value: the record at ``position`` of ``partition``, read at ``read_at``.
-
-    ``facts``: the connector's facts about the partition (such as hash, owner and mtime of a file). ``pipeline`` is empty for an
-    entry that was found in the service and that no source has named. ``run``: the number of the reading; 0: none. ``rejected``:
-    the service rejected the value. ``row_hash``: the hash of the record (`Mapping.row_hashes`) as a signed integer. ``digest``:
-    the digest of the partition's mapping. ``delivered_at``: when the service acknowledged the entry; None if it is not known.
-    ``operation``, ``status``: the acknowledged request and its HTTP status. ``last_read``: a later value of the source that was
-    not sent, because it is within the dead-band; None: there is none. Times are seconds since the epoch.
-    """
-
-    workspace: str
-    sink: str
-    key: str
-    value: str | None
-    data_type: str
-    removed: bool
-    pending: bool
-    position: Position | None
-    pipeline: str
-    partition: str
-    read_at: float | None
-    facts: Mapping[str, str]
-    run: int = 0
-    rejected: bool = False
-    row_hash: int = 0
-    digest: str = ""
-    delivered_at: float | None = None
-    operation: str = ""
-    status: int | None = None
-    last_read: str | None = None

@@ -1,4 +1,4 @@
-"""Reports of the mirror for people, in addition to the status: partitions, cursors, former values and failed parts."""
+"""Reports of the mirror for people: the status, partitions, cursors, origins, former values and failed parts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Position
-from ingestd.mirror.port import RunSummary
+from ingestd.mirror.drift import DriftStatus
+from ingestd.mirror.port import DeliveryAttempt, LaneBlocker, RunSummary
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,3 +139,112 @@ class FormerValue(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float
     ended_by: int
     ending: Ending
+
+
+class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The counts of a sink for `ingestd status`.
+
+    ``unexplained``: the number of entries that no source explains. ``read``: since the adoption of the sink, each active
+    pipeline of the sink was read completely. ``blocker``: the blocker of the sink's lane. ``doubt``: why the mirror may not
+    know the content of the sink; empty if there is no doubt.
+    """
+
+    address: SinkAddress
+    sink_id: str
+    entries: int
+    pending: int
+    rejected: int
+    last_attempt: DeliveryAttempt | None
+    drift: DriftStatus | None = None
+    blocker: LaneBlocker | None = None
+    unexplained: int = 0
+    read: bool = True
+    doubt: str = ""
+
+
+class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
+    """The pending entries of a sink. ``oldest_at``: when the oldest pending segment was created; None: nothing is pending.
+
+    If an entry is retried, adopted or changed, its age begins again. Times are seconds since the epoch.
+    """
+
+    address: SinkAddress
+    pending: int
+    oldest_at: float | None
+
+
+class PartitionNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """A notice about guesses and omissions of a partition's last reading, which began ``at`` (seconds since the epoch)."""
+
+    partition: str
+    at: float
+    sentence: str
+
+
+class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The counts of a pipeline; times are seconds since the epoch.
+
+    ``notices``: the newest notices of the partitions that the source still has, and of the partition that was read last.
+    ``noticed``: the number of partitions with a notice. ``within_deadband``: the number of entries with a last value that was
+    not sent, because it is within the dead-band. ``failure``: why the last run was incomplete. ``failure_rejected``: the file
+    or table of the last run is rejected because of this failure. ``unchanged``: the last run found the content that was read
+    before. ``reading``, ``read_at``: if ``unchanged``, the last run of the file or table that read records, and its begin.
+    """
+
+    name: str
+    partitions: int
+    rejected: int
+    last_run_at: float | None = None
+    last_run: RunSummary | None = None
+    failure: str = ""
+    failure_rejected: bool = False
+    unchanged: bool = False
+    reading: RunSummary | None = None
+    read_at: float | None = None
+    notices: tuple[PartitionNotice, ...] = ()
+    noticed: int = 0
+    within_deadband: int = 0
+
+
+class LastRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The last run of a pipeline.
+
+    ``started``: seconds since the epoch. The other members have the same meaning as in `PipelineStatus`.
+    """
+
+    started: float
+    failure: str
+    failure_rejected: bool
+
+
+class EntryOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """The source of an entry's value: the record at ``position`` of ``partition``, read at ``read_at``.
+
+    ``facts``: the connector's facts about the partition (such as hash, owner and mtime of a file). ``pipeline`` is empty for an
+    entry that was found in the service and that no source has named. ``run``: the number of the reading; 0: none. ``rejected``:
+    the service rejected the value. ``row_hash``: the hash of the record (`Mapping.row_hashes`) as a signed integer. ``digest``:
+    the digest of the partition's mapping. ``delivered_at``: when the service acknowledged the entry; None if it is not known.
+    ``operation``, ``status``: the acknowledged request and its HTTP status. ``last_read``: a later value of the source that was
+    not sent, because it is within the dead-band; None: there is none. Times are seconds since the epoch.
+    """
+
+    workspace: str
+    sink: str
+    key: str
+    value: str | None
+    data_type: str
+    removed: bool
+    pending: bool
+    position: Position | None
+    pipeline: str
+    partition: str
+    read_at: float | None
+    facts: Mapping[str, str]
+    run: int = 0
+    rejected: bool = False
+    row_hash: int = 0
+    digest: str = ""
+    delivered_at: float | None = None
+    operation: str = ""
+    status: int | None = None
+    last_read: str | None = None

@@ -105,8 +105,6 @@ class Standby:
         self._shipping = asyncio.Lock()
         self._began = 0.0
 
-    # ------------------------------------------------------------------------------------------------ standby
-
     async def run_until_active(self) -> None:
         """Wait for the lease, take it, and restore the newest shipment, unless the state file is newer. Can be cancelled.
 
@@ -248,8 +246,6 @@ class Standby:
         self._record = replace(self._record, **changed)
         write_record(self._files.state, self._record)
 
-    # ------------------------------------------------------------------------------------------------- active
-
     @property
     def writer(self) -> Writer:
         """The writer of this process, without an attempt."""
@@ -368,8 +364,6 @@ class Standby:
         if self.lease is None:
             raise RuntimeError("run_until_active was not awaited")
         return self.lease
-
-    # ------------------------------------------------------------------------------------------------- status
 
     def status(self) -> StandbyStatus:
         """Return the state of this host. Thread-safe."""

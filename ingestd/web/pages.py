@@ -26,8 +26,8 @@ from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
 from ingestd.intake.connector_reports import list_waiting
 from ingestd.mirror.drift import START
-from ingestd.mirror.port import PipelineStatus
 from ingestd.mirror.rejections import Selection
+from ingestd.mirror.reports import PipelineStatus
 from ingestd.mirror.rollback import RunSelection
 from ingestd.sdk import Connector, WaitingReason
 from ingestd.settings.model import PipelineSettings

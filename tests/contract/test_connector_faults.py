@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -29,8 +29,6 @@ ROWS = "part,mass\n" + "".join(f"P{number},0.10\n" for number in range(40))
 
 class ServerRig(FaultRig):
     """A connector with the port of the proxy in its ``url``, or in an option of another name."""
-
-    notices_seconds: ClassVar[float] = 1.0
 
     def __init__(self, kind: type[Connector], folder: Path, port: int, address: str, **options: Any) -> None:
         self._kind = kind

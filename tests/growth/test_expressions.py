@@ -54,7 +54,7 @@ CONFIGURED = {
     "connectors.directory.scan._compiled": "wildcards, which fnmatch translates to atomic groups",
     "connectors.directory.readiness.trailer._compile": "an expression of the configuration",
     "connectors.directory.readiness.trailer._check_pattern": "an expression of the configuration",
-    "connectors.formats.excel.open_xml._is_worth_parsing": "alternatives of fixed texts",
+    "ingestd.workbooks.open_xml._is_worth_parsing": "alternatives of fixed texts",
     "connectors.log.names._compile": "wildcards, which fnmatch translates to atomic groups",
     "ingestd.commands.initial_configuration.text_lines.find_pattern": "fixed parts, for the lines of a person's sample",
     "ingestd.core.claims._matchers_for": "wildcards, which fnmatch translates to atomic groups",

@@ -20,7 +20,7 @@ from tests.support.clean_environment import CleanEnvironment, build_wheel
 
 ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
-ONLY_DAEMON = {"apscheduler", "defusedxml", "pint", "rich", "sqlglot", "watchdog", "xlrd"}
+ONLY_DAEMON = {"apscheduler", "pint", "rich", "sqlglot", "watchdog"}
 ONLY_SERVICE = {"cryptography"}
 PREVIEWS = {"pillow", "pypdfium2"}
 DRIVERS = {"psycopg", "pymysql"}

@@ -319,6 +319,10 @@ def test_a_wrong_key_an_unknown_sample_and_a_missing_option_leave_nothing_behind
     assert (wrong.returncode, "can't be used" in wrong.stderr, "edw_wrong" in wrong.stderr) == (5, True, False)
     missing = here(tmp_path, *common, "--sample", "none.csv", INGESTD_API_KEY=key)
     assert (missing.returncode, missing.stderr.splitlines()[-1]) == (5, "Error: There is no file none.csv.")
+    folder = here(tmp_path, *common, "--sample", ".", INGESTD_API_KEY=key)
+    assert (folder.returncode, folder.stderr.splitlines()[-1]) == (
+        5, "Error: . is a folder. Name one of its files with --sample; the configuration reads the whole folder."
+    )  # fmt: skip
     column = here(tmp_path, *common, "--sample", str(sample), "--key", "part", INGESTD_API_KEY=key)
     assert (column.returncode, "has no column 'part'" in column.stderr) == (2, True)
     typed = here(tmp_path, *common, "--api-key", key)

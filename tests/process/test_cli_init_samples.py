@@ -112,6 +112,9 @@ SAMPLES: Mapping[str, tuple[str, Callable[[Path], None], dict[str, object], str,
     "decimal commas with an empty cell": (
         "run.csv", text_of("part;mass\nA;1,5\nB;\nC;2,5\n"), {}, "{part}.{column}", "2 created"
     ),
+    "missing numbers": (
+        "run.csv", text_of("part;mass;length\nA;1,5;2\nB;n/a;-\nC;-;\nD;2,5;3\n"), {}, "{part}.{column}", "4 created"
+    ),
     "commas between thousands": (
         "run.csv", text_of("part;mass\nA;1,204.5\nB;0.5\n"), {}, "{part}.{column}", "2 created"
     ),

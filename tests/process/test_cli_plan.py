@@ -60,6 +60,7 @@ def test_a_plan_replaces_a_plan_and_no_other_file(scene: PlanScene) -> None:
 def test_without_new_content_a_sync_has_nothing_to_do(scene: PlanScene) -> None:
     found = scene.here("plan", "--exit-code")
     assert found.returncode == 0
+    assert "new content: 1" not in found.stdout
     assert found.stdout.splitlines()[-1] == (
         "A sync would create 0, change 0 and remove 0 entries, reject 0, and hold 0 runs. Nothing was written."
     )

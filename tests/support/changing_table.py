@@ -158,13 +158,12 @@ class RestartingReader:
         self._reader = reader(lambda: self._at)
         self.cursor: Cursor | None = None
         self.rows: dict[str, tuple[str | None, ...]] = {}
-        self.read = self.whole = self.polls = self.unavailable = 0
+        self.read = self.whole = self.unavailable = 0
 
     def poll(self, *, broken: bool = False) -> None:
         """Read once. ``broken``: the reading may be interrupted before its last frame; the reader then restarts."""
         stop_after = self._rng.randrange(3) if broken else 10**9
         gathered: dict[str, tuple[str | None, ...]] = {}
-        self.polls += 1
         for count, reading in enumerate(self._reader.read(self.cursor)):
             if count >= stop_after:
                 self.restart()

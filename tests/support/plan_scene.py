@@ -41,7 +41,7 @@ class PlanScene:
         )
         self.config.write_text(
             f"service: {{url: '{self.server.url}', api_key: '{self.server.api_key}'}}\nstate: var/ingestd.db\npipelines:\n"
-            f"  - {{name: parts, source: {{connector: file, path: {parts}, settle_seconds: 0, deletes: remove}},\n"
+            f"  - {{name: parts, source: {{connector: file, path: {parts}, format: csv, settle_seconds: 0, deletes: remove}},\n"
             f"     guard: {guard}, sink: {{workspace: Bench, label: Budget}}, entries: {entries}}}\n"
             f"{drop if parts == 'parts.csv' else ''}"
             "  - {name: readings, source: {connector: log, path: logs, pattern: '*.csv'},\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ingestd.workbooks.references import column_number
+
 _RANGE = re.compile(r"(?P<left>[A-Z]{1,3})(?P<top>[1-9]\d{0,6})?:(?P<right>[A-Z]{1,3})(?P<bottom>[1-9]\d{0,6})?")
 
 
@@ -40,27 +42,3 @@ def parse_area(text: str) -> Area:
     if area.left > (area.right or 0) or (area.bottom is not None and area.top > area.bottom):
         raise ValueError(f"'{text}' ends before it begins")
     return area
-
-
-def parse_reference(reference: str) -> tuple[int, int]:
-    """Return row and column, both from 0, of a cell such as C7."""
-    letters = reference.rstrip("0123456789")
-    return int(reference[len(letters) :]) - 1, column_number(letters)
-
-
-def column_number(letters: str) -> int:
-    """Return the number, from 0, of a column that is named by letters."""
-    number = 0
-    for letter in letters:
-        number = number * 26 + ord(letter) - ord("A") + 1
-    return number - 1
-
-
-def column_letters(number: int) -> str:
-    """Return the letters of the column with this number, from 0."""
-    letters = ""
-    number += 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters

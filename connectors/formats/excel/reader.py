@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import BinaryIO, Literal, TypeAlias
 
@@ -13,20 +11,19 @@ import msgspec
 
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, joined_names, named_columns
 from connectors.formats.column_order import ColumnOrder
-from connectors.formats.excel.area import Area, column_letters
-from connectors.formats.excel.details import NO_VALUE, CellDetails, duration_text
-from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
+from connectors.formats.excel.area import Area
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import MOST_ROWS, preamble_facts
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
+from ingestd.workbooks.details import NO_VALUE, CellDetails
+from ingestd.workbooks.references import column_letters
+from ingestd.workbooks.sheet import read_sheet
+from ingestd.workbooks.workbook import WorkbookUnreadable
 
 _ROWS = 10_000
 _CELLS = 2_000_000
-_WHOLE = 10**16
-"""From this number on, the shortest text of a double has an exponent."""
 _WHOLE_SHEET = Area()
-_NOT_FINITE = frozenset({"inf", "-inf", "nan"})
 CORRECT = "Correct the cell in the workbook, or set 'errors: missing' to read the row without it."
 SAVE = "Open the workbook in its program and save it, because that stores the values of formulas."
 
@@ -34,9 +31,6 @@ MergedCells: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
 """By the first row, the first and the last column of each merged cell, all from 0."""
 Row = tuple[int, list[str]]
 """A row's number in the spreadsheet, and its cells as text."""
-
-
-_CalamineCell: TypeAlias = int | float | str | bool | time | date | datetime | timedelta
 
 
 class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,16 +60,13 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
     Raises:
         SourceBroken: the file is no workbook, has no such sheet, or its header can't name columns.
     """
-    whole = read_workbook(file, name)
-    kind = detect_kind(whole, name)
-    cells = open_sheet(whole, kind, name, sheet)
-    details = read_details(whole, kind, name, cells.name)
-    left = cells.start[1] if cells.start else 0
-    rows = _rows(cells.iter_rows(), left, layout.area, details)
-    for (row, first), (_, last) in cells.merged_cell_ranges or []:
-        details.merged[row].append((first, last))
-    top = _read_top(rows, layout, details.merged, name)
-    yield from _chunks(rows, top, details, layout, {"file.sheet": cells.name, **top.facts})
+    try:
+        found = read_sheet(file, name, sheet)
+    except WorkbookUnreadable as error:
+        raise SourceBroken(str(error)) from error
+    rows = _rows(found.rows(), layout.area)
+    top = _read_top(rows, layout, found.details.merged, name)
+    yield from _chunks(rows, top, found.details, layout, {"file.sheet": found.name, **top.facts})
 
 
 class _SheetTop(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,31 +75,11 @@ class _SheetTop(msgspec.Struct, frozen=True, kw_only=True):
     facts: Mapping[str, str]
 
 
-def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, details: CellDetails) -> Iterator[Row]:
-    """Yield the rows of the area, each as wide as the sheet or the area. ``raw`` begins at column ``left``.
-
-    A number that no cell can hold, such as 1e400, is added to the problems in ``details``. calamine returns infinity for it.
-    """
-    end = None if area.bottom is None else area.bottom + 1
-    for number, cells in enumerate(islice(raw, end), start=1):
-        if number <= area.top:
-            continue
-        texts = [""] * left + [_cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # the union of calamine
-        if not _NOT_FINITE.isdisjoint(texts):
-            found = enumerate(cells, left)
-            details.problems[number - 1].update((at, repr(one)) for at, one in found if _is_not_finite(one))
-        if number - 1 in details.texts:
-            for column, text in details.texts[number - 1].items():
-                if column < len(texts):
-                    texts[column] = text
-        if area.right is not None:
-            texts = texts[: area.right + 1]
-            texts += [""] * (area.right + 1 - len(texts))
-        yield number, texts[area.left :]
-
-
-def _is_not_finite(cell: object) -> bool:
-    return isinstance(cell, float) and not math.isfinite(cell)
+def _rows(rows: Iterator[list[str]], area: Area) -> Iterator[Row]:
+    """Yield the rows of the area, each as wide as the sheet or the area."""
+    for number, texts in islice(enumerate(rows, start=1), area.top, None if area.bottom is None else area.bottom + 1):
+        missing = 0 if area.right is None else area.right + 1 - len(texts)
+        yield number, [*texts, *[""] * missing][area.left : None if area.right is None else area.right + 1]
 
 
 def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: MergedCells, name: str) -> _SheetTop:
@@ -246,24 +217,3 @@ def _chunk(
         header=True,
         facts=facts,
     )
-
-
-def _cell_text(cell: _CalamineCell) -> str:
-    """Return the text that a person types to enter the cell's value. The number format of the cell has no effect.
-
-    A number has the fewest digits that read back as the same number (0.1, 3, 1e-07). A date or time follows ISO 8601, a
-    duration is hours, minutes and seconds, and a boolean true or false. An empty cell is the empty text.
-    """
-    match cell:
-        case str():
-            return cell
-        case bool():
-            return "true" if cell else "false"
-        case float():
-            return str(int(cell)) if cell.is_integer() and abs(cell) < _WHOLE else repr(cell)
-        case int():
-            return str(cell)
-        case datetime() | date() | time():
-            return cell.isoformat()
-        case timedelta():
-            return duration_text(cell)

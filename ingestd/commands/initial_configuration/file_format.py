@@ -218,7 +218,7 @@ def _log(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSamp
     if found is None:
         raise SourceBroken(
             f"{path.name} has no table of several columns with records, and its lines do not begin with a time. Name a"
-            " pattern for them with --pattern."
+            " sample with records, or a pattern for the lines with --pattern."
         )
     settings: dict[str, object] = {**encoding, "type": "text", "pattern": found.pattern}
     if found.multiline:

@@ -12,6 +12,8 @@ from itertools import accumulate
 
 import msgspec
 
+from ingestd.core.column_profile import NO_VALUE
+
 _VALUE = re.compile(
     r"""([<>≤≥~≈±]\s?)?[+\-\u2212]?                                                # limits and signs
     (\d+([.,'\u2019]\d+|[ \u00a0\u202f]\d{3})*|[.,]\d+)([eE][+-]?\d+)?\s?[%‰€$£*]?  # numbers
@@ -21,7 +23,7 @@ _VALUE = re.compile(
 )
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _FRACTION = re.compile(r"[+-]?[0-9]+[.,][0-9]+")
-_MISSING = frozenset({"", "-", "--", "?", "n/a", "#n/a", "na", "nan", "null", "none", "k.a."})
+_MISSING = NO_VALUE | {""}
 _UNIT_WORDS = frozenset({"unit", "units", "einheit", "einheiten", "text"})
 _OTHER_UNITS = frozenset({"%", "‰", "°", "°c", "°f", "ppm", "stk", "stück", "pcs"})
 _TIME_FORMAT = re.compile(r"[hmsdytj]{1,4}([:./-][hmsdytj]{1,4}){1,2}", re.IGNORECASE)
@@ -145,9 +147,9 @@ class _Table:
                 bottom -= 1
             elif unit is None and self._is_adjacent(at - 1):
                 doubts["--header-row"] = f"The header may be in row {number - 1} or {number}."
-        if not units and not self._is_header(bottom):
-            return None
         top = self._head(bottom)
+        if not units and not self._is_header(bottom, top):
+            return None
         repeats, top = (True, bottom) if top is None else (False, top)
         return self._made(top, bottom, units=units, repeats=repeats, records=records, doubts=doubts)
 
@@ -212,11 +214,11 @@ class _Table:
         upper = [list(accumulate(cells, _continued)) for cells in padded[:-1]]
         return [" ".join(dict.fromkeys(filter(None, parts))) for parts in zip(*upper, padded[-1], strict=True)]
 
-    def _is_header(self, at: int) -> bool:
-        """Return True if the row has short texts above most columns with values."""
+    def _is_header(self, at: int, top: int | None = None) -> bool:
+        """Return True if the row has short texts above most columns with values. A name may begin in a row from ``top`` on."""
         if self._kinds[at] != "text":
             return False
-        cells = self._rows[at][1]
+        cells = self._rows[at][1] if top is None else self._joined(top, at)
         texts = [cells[one] for one in self._valued if not _is_missing(cells, one)]
         names = [text for text in texts if not _is_value(text) and len(text) <= _LONG]
         return len(names) * 10 >= len(self._valued) * 7

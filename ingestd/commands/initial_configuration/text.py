@@ -190,12 +190,15 @@ def entries_of(
     thousands = profile.thousands_commas() | {name for name, one in unclear.items() if one.commas}
     groups: dict[str, list[str]] = {}
     for name in columns:
-        if name in commas or name in thousands:
-            # Without ``missing``, a rule for numbers rejects records in which the column is empty.
-            missing = "" if contract[name].filled else 'missing: [""], '
-            rules = f"values: {{{missing}{_RULES[commas.get(name, 'comma')]}}}"
+        if name in commas or name in thousands or contract[name].type in NUMERIC:
+            notation = _RULES[commas.get(name, "comma")] if name in commas or name in thousands else ""
+            gaps = profile.gaps(name)
+            # A rule for numbers rejects other texts, also the empty text. Without a rule, only the empty text makes no entry.
+            missing = f"missing: {json.dumps(gaps, ensure_ascii=False)}" if gaps and (notation or gaps != [""]) else ""
+            values = ", ".join(filter(None, (missing, notation)))
+            rules = f"values: {{{values}}}" if values else ""
         else:
-            rules = "" if contract[name].type in NUMERIC else "type: text"
+            rules = "type: text"
         groups.setdefault(rules, []).append(name)
     ordered = sorted(groups.items(), key=lambda item: (bool(item[0]), not item[0].startswith("values")))
     return tuple(InitialEntries(columns=tuple(names), rules=rules) for rules, names in ordered)

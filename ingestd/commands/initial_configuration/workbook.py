@@ -17,6 +17,7 @@ from ingestd.commands.initial_configuration.table_settings import (
     preamble_settings,
 )
 from ingestd.core.errors import SourceBroken
+from ingestd.workbooks.references import column_letters
 
 _SHEETS = 50
 _COLUMNS = 256
@@ -101,7 +102,7 @@ def _tables(sheet: str, rows: Sequence[Row], decisions: Decisions) -> Sequence[_
         layout = find_layout(part, is_unit, header_row=header_row)
         if layout is not None and layout.last > layout.first:
             is_whole = left == 0 and right == blocks[-1][1]
-            area = "" if is_whole else f"{_letters(left)}:{_letters(right)}"
+            area = "" if is_whole else f"{column_letters(left)}:{column_letters(right)}"
             found.append(_SheetTable(sheet=sheet, area=area, rows=part, layout=layout))
     return found
 
@@ -127,12 +128,3 @@ def _blocks(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
         elif not is_used and left is not None:
             yield left, at - 1
             left = None
-
-
-def _letters(column: int) -> str:
-    """Return the letters of a column, numbered from 0, as a spreadsheet shows them."""
-    letters = ""
-    while column >= 0:
-        letters = chr(ord("A") + column % 26) + letters
-        column = column // 26 - 1
-    return letters

@@ -14,26 +14,21 @@ import msgspec
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, SinkOwnership, UnexplainedPage
-from ingestd.mirror.port import (
-    DeliveryAttempt,
-    EntryOrigin,
-    HeldRun,
-    LaneBlocker,
-    LastRun,
-    PartitionNotice,
-    PipelineStatus,
-    RunSummary,
-    SinkBacklog,
-    SinkStatus,
-)
+from ingestd.mirror.port import DeliveryAttempt, HeldRun, LaneBlocker, RunSummary
 from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection, Selection
 from ingestd.mirror.reports import (
+    EntryOrigin,
     FailedPart,
     FormerValue,
     HeldDifference,
     History,
+    LastRun,
+    PartitionNotice,
     PastRun,
     PipelinePause,
+    PipelineStatus,
+    SinkBacklog,
+    SinkStatus,
     StoredCursor,
 )
 from ingestd.mirror.rollback import Rollback, RunSelection

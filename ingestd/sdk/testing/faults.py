@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 from ingestd.core.errors import SourceError
 from ingestd.core.record import Batch
@@ -20,9 +19,7 @@ FAULTS: tuple[Fault, ...] = ("cut", "stall", "half-close")
 
 
 class FaultRig(ABC):
-    """A real server with at least three records. ``notices_seconds``: the maximum wait of its connector for a silent server."""
-
-    notices_seconds: ClassVar[float] = 2.0
+    """A real server with at least three records."""
 
     @property
     @abstractmethod
@@ -31,7 +28,7 @@ class FaultRig(ABC):
 
     @abstractmethod
     def connector(self, port: int) -> Connector:
-        """Return a new connector that reaches the server at this port of 127.0.0.1, with ``notices_seconds`` as its limit."""
+        """Return a new connector for the server at this port of 127.0.0.1. It waits a few seconds for a silent server."""
 
 
 class FaultConformance:

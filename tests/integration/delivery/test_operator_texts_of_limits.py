@@ -18,7 +18,7 @@ from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.daemon.status_text import sink_line
 from ingestd.delivery.delivery_limits import DeliveryLimits
-from ingestd.mirror.port import SinkStatus
+from ingestd.mirror.reports import SinkStatus
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, EntriesRejected
 from ingestd.telemetry.event import Event

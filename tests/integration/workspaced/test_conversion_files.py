@@ -22,7 +22,7 @@ from PIL import Image
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
 from tests.support.workbook_bytes import ods as libre_office
-from tests.support.workbook_bytes import ods_cell, ods_row
+from tests.support.workbook_bytes import ods_cell, ods_row, xls
 from workspaced.core.table_file import TableFile
 from workspaced.resources.cloud_storage import child, job
 from workspaced.resources.cloud_storage.converters.registry import converter_of
@@ -175,10 +175,27 @@ async def test_an_imported_error_or_formula_without_a_value_is_no_empty_cell(tmp
     )
     rows = "".join(f'<row r="{number}">{cell}</row>' for number, cell in enumerate(cells, start=1))
     table = await TableFiles(tmp_path, ConversionSettings()).read("a.xlsx", xlsx({"S": rows}))
-    assert table.text == "#N/A\t\n#SPILL!\t\n=1+1\t\n\t0.1\n2\t\n"
+    assert table.text == "#N/A\t\n#SPILL!\t\na formula without a saved value\t\n\t0.1\n2\t\n"
     error = ods_cell("#DIV/0!", 'office:value-type="string" office:string-value="" calcext:value-type="error"')
     table = await TableFiles(tmp_path, ConversionSettings()).read("a.ods", libre_office(ods_row(ods_cell("a"), error)))
     assert table.text == "a\t#DIV/0!\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.xls", xls([["a", b"\x2a"], ["b", (-0.25, "hh:mm")], ["c", (45000.0, "yyyy-mm-dd hh:mm")]]),
+         "a\t#N/A\nb\t-06:00:00\nc\t2023-03-15T00:00:00\n"),
+        ("a.ods", libre_office(ods_row(ods_cell("a"), ods_cell("00417", ""))), "a\t00417\n"),
+    ],
+)  # fmt: skip
+async def test_an_import_reads_the_texts_that_a_pipeline_reads(
+    tmp_path: Path, name: str, content: bytes, expected: str
+) -> None:
+    assert (await TableFiles(tmp_path, ConversionSettings()).read(name, content)).text == expected
+    if name == "a.ods":  # a text without a type is not lost by the conversion to Parquet, either
+        made = await _made(tmp_path, name, content)
+        assert made.table("S.parquet").rows() == [("a", "00417")]
 
 
 async def test_an_import_reads_the_first_visible_sheet_with_cells(tmp_path: Path) -> None:
@@ -276,13 +293,17 @@ _FAR_CORNER = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD
 @pytest.mark.parametrize(
     ("name", "content", "error_class", "words"),
     [
-        pytest.param("a.xlsx", xlsx({"S": rows(["a"])})[:500], "user", "damaged", id="half a workbook"),
-        pytest.param("a.xlsx", b"not a workbook", "user", "not a workbook", id="text called a workbook"),
+        pytest.param("a.xlsx", xlsx({"S": rows(["a"])})[:500], "user", "not a zip file", id="half a workbook"),
+        pytest.param("a.xlsx", b"no workbook", "user", "does not begin like one", id="text called a workbook"),
         pytest.param("a.xlsx", _encrypted(), "user", "password", id="a workbook with a password"),
         pytest.param("a.xlsx", xlsx({"S": ""}), "user", "no sheet with cells", id="an empty workbook"),
-        pytest.param("a.xlsx", zipped({"a.txt": "a"}), "user", "can't be read", id="another zip"),
-        pytest.param("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "user", "damaged", id="half an xls"),
-        pytest.param("a.ods", zipped({"mimetype": "x"}), "user", "can't be read", id="another zip as ods"),
+        pytest.param("a.xlsx", zipped({"a.txt": "a"}), "user", "zip file without a workbook", id="another zip"),
+        pytest.param(
+            "a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "user", "only part of one", id="half an xls"
+        ),
+        pytest.param(
+            "a.ods", zipped({"mimetype": "x"}), "user", "zip file without a workbook", id="another zip as ods"
+        ),
         pytest.param(
             "a.xlsx",
             _claiming(zipped({"xl/a.xml": "a"}), "xl/a.xml", 600_000_000),

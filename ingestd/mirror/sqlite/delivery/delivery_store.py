@@ -11,33 +11,30 @@ from contextlib import ExitStack, suppress
 
 import msgspec
 import polars as pl
-from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorFull
 from ingestd.mirror.port import (
     Claim,
-    ClaimPart,
     ColumnsOf,
     DeliveryAttempt,
     HeldRun,
     LaneBlocker,
     LaneState,
-    PartOrigin,
     RejectedEntry,
 )
+from ingestd.mirror.sqlite.delivery.claim_part import claim_part
 from ingestd.mirror.sqlite.delivery.deferred import DeferredAcknowledgement, DeferredAcknowledgements
 from ingestd.mirror.sqlite.entries.adoption import adopt_entries, forget_entries
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.ownership import doubt_other_addresses
-from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, keys_of, live_body
+from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, keys_of
 from ingestd.mirror.sqlite.rejections.rejected_rows import store_rejected_entries
 from ingestd.mirror.sqlite.runs.first_readings import FirstReadings, note_found
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 from ingestd.mirror.sqlite.state_file.sequence import SequenceFile
 from ingestd.mirror.sqlite.threads import in_thread, threaded
-from ingestd.wire.origin import decode_row_steps, encode_row_steps
 
 _PAGE = 10_000
 """Maximum number of entries adopted in one transaction; other writers can run between two transactions."""
@@ -139,7 +136,7 @@ class DeliveryStore:
         parts = []
         # Bodies are read after the segments are marked as claimed, so that later changes wait for this claim.
         for segment, oldest in chosen.items():
-            part = self._part(sink, segment, max_items, max_bytes, oldest=oldest)
+            part = claim_part(self._reader, sink, segment, max_items, max_bytes, oldest=oldest)
             if part is None:
                 self._claimed.release([segment])
             else:
@@ -170,31 +167,6 @@ class DeliveryStore:
                     chosen[segment] = min((segment, *older))
                     items, size = items + live, size + length
         return chosen, is_complete
-
-    def _part(self, sink: int, segment: int, max_items: int, max_bytes: int, *, oldest: int) -> ClaimPart | None:
-        row = self._reader.execute(SQL["segment_body"], (segment,)).fetchone()
-        if row is None:
-            return None
-        kind, items, live, body, steps, pipeline, partition, file, run = row
-        if live < items:
-            live, body, steps = live_body(self._reader, sink, segment, body, steps)
-        if not live:
-            return None
-        origin = PartOrigin(pipeline=pipeline, partition=partition, file=file, run=run)
-        part = ClaimPart(
-            segment=segment, kind=kind, items=live, body=body, oldest=oldest, origin=origin, row_steps=steps
-        )
-        if live <= max_items and len(body) <= max_bytes:
-            return part
-        head: list[msgspec.Raw] = []
-        size = 2
-        for item in msgspec.json.decode(body, type=list[msgspec.Raw]):
-            size += len(bytes(item)) + 1
-            if head and (len(head) == max_items or size > max_bytes):
-                break
-            head.append(item)
-        steps = encode_row_steps(decode_row_steps(steps, live)[: len(head)])
-        return replace(part, items=len(head), body=msgspec.json.encode(head), row_steps=steps, whole=False)
 
     def _release(self, segments: Iterable[int]) -> None:
         with self._claiming:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ingestd.core.guard import Guard
 from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite.drift.comparison import Comparison
+from ingestd.mirror.sqlite.drift.confirmation import confirmed_entries
 from ingestd.mirror.sqlite.entries.adoption import PendingFound, follow_service, keep_as_delivered, queue_again
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_rows import write_rows
@@ -24,7 +25,6 @@ from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, Removed, remove_
 from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
 from ingestd.mirror.sqlite.entries.ownership import doubt_other_addresses, unexplained_of
 from ingestd.mirror.sqlite.entries.segments import queue
-from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
 from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.rows import from_row
@@ -240,7 +240,7 @@ class DriftStore:
         for page in pages(newer, _PAGE):
             with self._watching(sink) as connection:
                 found = pl.DataFrame(page, schema=PendingFound._fields, orient="row", infer_schema_length=None)
-                confirmed = set(self._confirmed(connection, found, snapshots)["key"])
+                confirmed = set(confirmed_entries(connection, found, self._opened, snapshots)["key"])
                 follow_service(self._target(connection, sink), [row for row in page if row.key not in confirmed])
 
     def _sweep(self, sink: int, keys: Iterable[str]) -> int:
@@ -293,14 +293,14 @@ class DriftStore:
     def _send_again(self, sink: int, names: str, *, confirmed: bool) -> int:
         """Queue the differing entries of the pipelines ``names``. Return the number of queued entries.
 
-        ``confirmed``: queue only entries that a source confirms; see `_confirmed`.
+        ``confirmed``: queue only entries that a source confirms; see `confirmed_entries`.
         """
         repaired = 0
         snapshots: dict[int, pl.Series | None] = {}
 
         def send(connection: sqlite3.Connection, sink: int, found: pl.DataFrame) -> None:
             nonlocal repaired
-            page = self._confirmed(connection, found, snapshots) if confirmed else found
+            page = confirmed_entries(connection, found, self._opened, snapshots) if confirmed else found
             changed = page.filter(pl.col("what") == "changed")
             foreign = changed.select("key", pl.col("found").alias("value"), pl.col("found_type").alias("data_type"))
             keep_found(connection, foreign, sink=sink, at=self._now())
@@ -343,32 +343,6 @@ class DriftStore:
                 do(connection, sink, pl.DataFrame(rows, schema=schema, orient="row"))
             self._announce(sink)
             count, after = count + len(rows), rows[-1][0]
-
-    def _confirmed(
-        self, connection: sqlite3.Connection, page: pl.DataFrame, snapshots: dict[int, pl.Series | None]
-    ) -> pl.DataFrame:
-        """Return the entries that a source confirms: the source has named their replayable partition since the start.
-
-        If the partition has a valid whole reading, this reading must have the entry's record. If a partition has a held run or
-        can't be read, its entries are not confirmed: the newer state file may have delivered later records.
-
-        ``snapshots``: a cache of row hashes by partition for all pages; None for a partition without a whole reading.
-        """
-        kept = []
-        for (partition,), group in page.group_by("partition", maintain_order=True):
-            identity = int(str(partition))
-            if identity not in self._opened:
-                continue
-            if connection.execute(SQL["partition_withheld"], {"partition": identity}).fetchone()[0]:
-                continue
-            if identity not in snapshots:
-                read_whole = connection.execute(SQL["partition_read_whole"], (identity,)).fetchone()[0]
-                snapshots[identity] = (
-                    load_snapshot(connection, identity).reinterpret(signed=True) if read_whole else None
-                )
-            hashes = snapshots[identity]
-            kept.append(group if hashes is None else group.filter(pl.col("row_hash").is_in(hashes.implode())))
-        return pl.concat(kept) if kept else page.clear()
 
     @threaded("_thread")
     def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:

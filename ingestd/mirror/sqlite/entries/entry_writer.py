@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby, repeat
 
 import msgspec
@@ -17,7 +17,7 @@ from ingestd.mirror.reports import Ending
 from ingestd.mirror.sqlite.entries.entry_rows import ROW_COLUMNS, write_rows
 from ingestd.mirror.sqlite.entries.former_values import AT_MOST, KEPT, keep_former
 from ingestd.mirror.sqlite.entries.known_entries import compare_with_known, find_kept, known_entries
-from ingestd.mirror.sqlite.entries.ownership import explaining_partitions
+from ingestd.mirror.sqlite.entries.ownership import Owners, owners_of
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.entries.segments import leave, queue
 from ingestd.mirror.sqlite.entries.shared_keys import (
@@ -98,7 +98,7 @@ def write_entries(
     exists = (pl.col("removed") == 0).fill_null(value=False)
     has_others = bool(known.filter((pl.col("removed") == 0) & (pl.col("partition") != partition)).height)
     others = joined.filter(exists & ~own) if has_others else joined.clear()
-    owners = _owners_of(connection, others, sink=sink, pipeline=pipeline, succeeds=succeeds)
+    owners = owners_of(connection, others, sink=sink, pipeline=pipeline, succeeds=succeeds)
     if owners.theirs.height:
         joined = joined.join(owners.theirs.select("key"), on="key", how="anti", maintain_order="left")
     joined = compare_with_known(connection, sink, joined)
@@ -304,41 +304,7 @@ def _pending_segments(known: pl.DataFrame) -> set[int]:
     return {segment for segment, kind in zip(segments, kinds, strict=True) if kind is not None}
 
 
-class _Owners(msgspec.Struct, frozen=True, kw_only=True):
-    """The other owners of some entries.
-
-    ``theirs``: the entries that other pipelines own and keep; ``pipelines``: the names of these pipelines, by partition.
-    ``removes``: this pipeline's partitions that remove vanished records. ``unexplained``: partitions that explain no entry.
-    """
-
-    theirs: pl.DataFrame
-    pipelines: Mapping[int, str]
-    removes: Sequence[int]
-    unexplained: Sequence[int]
-
-    def conflicts(self) -> tuple[tuple[str, str], ...]:
-        """Return key and pipeline of each entry in ``theirs``."""
-        return tuple((key, self.pipelines[one]) for key, one in self.theirs.select("key", "partition").iter_rows())
-
-
-def _owners_of(
-    connection: sqlite3.Connection, others: pl.DataFrame, *, sink: int, pipeline: str, succeeds: bool
-) -> _Owners:
-    """Return the owners of ``others``: entries of other partitions, joined with `known_entries`."""
-    if not others.height:
-        return _Owners(theirs=others, pipelines={}, removes=(), unexplained=())
-    partitions = others["partition"].unique().to_list()
-    explained = {} if succeeds else explaining_partitions(connection, sink, partitions)
-    pipelines = {one: found.pipeline for one, found in explained.items() if found.pipeline != pipeline}
-    return _Owners(
-        theirs=others.filter(pl.col("partition").is_in(list(pipelines))),
-        pipelines=pipelines,
-        removes=[one for one, found in explained.items() if found.removes and one not in pipelines],
-        unexplained=[one for one in partitions if one not in explained],
-    )
-
-
-def _share(target: WriteTarget, owners: _Owners, same: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
+def _share(target: WriteTarget, owners: Owners, same: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
     """Store which partitions name the keys that more than one partition names.
 
     ``same``: equal entries of other owners; an owner keeps an entry that it still names. ``changed``: entries of other owners

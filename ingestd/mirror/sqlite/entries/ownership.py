@@ -1,4 +1,4 @@
-"""Ownership of entries: renamed pipelines and unexplained entries.
+"""Ownership of entries: renamed pipelines, other owners and unexplained entries.
 
 An entry belongs to the partition that named it last. It is *unexplained* if no active pipeline of the sink reads that partition.
 The entry was found in the service, its pipeline was removed or now writes another sink, or the mapping no longer produces its
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import polars as pl
@@ -76,6 +76,40 @@ def explaining_partitions(connection: sqlite3.Connection, sink: int, partitions:
         partition: Explaining(pipeline=pipeline, removes=bool(removes))
         for partition, pipeline, removes in connection.execute(SQL["partitions_explaining"], parameters)
     }
+
+
+class Owners(msgspec.Struct, frozen=True, kw_only=True):
+    """The other owners of some entries.
+
+    ``theirs``: the entries that other pipelines own and keep; ``pipelines``: the names of these pipelines, by partition.
+    ``removes``: this pipeline's partitions that remove vanished records. ``unexplained``: partitions that explain no entry.
+    """
+
+    theirs: pl.DataFrame
+    pipelines: Mapping[int, str]
+    removes: Sequence[int]
+    unexplained: Sequence[int]
+
+    def conflicts(self) -> tuple[tuple[str, str], ...]:
+        """Return key and pipeline of each entry in ``theirs``."""
+        return tuple((key, self.pipelines[one]) for key, one in self.theirs.select("key", "partition").iter_rows())
+
+
+def owners_of(
+    connection: sqlite3.Connection, others: pl.DataFrame, *, sink: int, pipeline: str, succeeds: bool
+) -> Owners:
+    """Return the owners of ``others``: entries of other partitions, joined with `known_entries`."""
+    if not others.height:
+        return Owners(theirs=others, pipelines={}, removes=(), unexplained=())
+    partitions = others["partition"].unique().to_list()
+    explained = {} if succeeds else explaining_partitions(connection, sink, partitions)
+    pipelines = {one: found.pipeline for one, found in explained.items() if found.pipeline != pipeline}
+    return Owners(
+        theirs=others.filter(pl.col("partition").is_in(list(pipelines))),
+        pipelines=pipelines,
+        removes=[one for one, found in explained.items() if found.removes and one not in pipelines],
+        unexplained=[one for one in partitions if one not in explained],
+    )
 
 
 def left_over(connection: sqlite3.Connection, *, sink: int, partition: int, run: int) -> pl.DataFrame:

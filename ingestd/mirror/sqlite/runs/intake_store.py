@@ -11,15 +11,7 @@ import polars as pl
 
 from ingestd.core.guard import Guard
 from ingestd.core.record import Acknowledgement, Cursor, Reject
-from ingestd.mirror.port import (
-    Amendment,
-    HeldRun,
-    Removal,
-    RetriedRecord,
-    RunSummary,
-    Snapshot,
-    WriteBatch,
-)
+from ingestd.mirror.port import Amendment, HeldRun, Removal, RetriedRecord, RunSummary, Snapshot, WriteBatch
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.ordered_entries import last_row, order_entries, sort_by_key
 from ingestd.mirror.sqlite.rejections.rejected_rows import (

@@ -24,6 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ingestd.core.errors import MirrorError, MirrorFull
+from ingestd.core.phrases import counted
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 from ingestd.mirror.sqlite.state_file.failures import planted_file
@@ -166,8 +167,8 @@ class SequenceFile:
                 connection.execute(SQL["doubt_add"], {"since": now, "reason": reason})
         if fresh and earlier:
             reason = (
-                f"An earlier state file than {state.path} wrote {len(earlier)} sinks from here. Their entries are read into the "
-                "new state file. 'ingestd drift' lists entries that no source explains."
+                f"An earlier state file than {state.path} wrote {counted(len(earlier), 'sink')} from here. Their entries are"
+                " read into the new state file. 'ingestd drift' lists entries that no source explains."
             )
         return reason, _Content(
             handed_out=newest,

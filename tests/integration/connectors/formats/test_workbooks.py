@@ -12,9 +12,9 @@ import pytest
 
 from connectors.formats import RecordChunk
 from connectors.formats.excel import Excel
-from connectors.formats.excel import workbook as bounds
 from connectors.formats.excel.reader import CORRECT
 from ingestd.sdk import SourceBroken
+from ingestd.workbooks import workbook as bounds
 from tests.support.convertible_files import zipped
 from tests.support.format_records import read as read_file
 from tests.support.workbook_bytes import ods, ods_cell, ods_row, xlsx

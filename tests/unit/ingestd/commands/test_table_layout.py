@@ -26,6 +26,7 @@ def rows(text: str) -> list[tuple[int, list[str]]]:
         ("part;mass;length\n;kg;mm\nA;1;2", (1, 1, True)),
         ("part;mass;;length;\n;min;max;min;max\nA;1;2;3;4\nB;1;2;3;4", (1, 2, False)),
         ("part;mass;;length;\n;min;max;min;max\n;kg;kg;mm;mm\nA;1;2;3;4\nB;1;2;3;4", (1, 2, True)),
+        ("Rig\n\npart;mass;;day\n;kg;g;\nA;1;2;2026-01-01\nB;3;4;2026-01-02", (3, 2, False)),
         # Two records below a unit row are two thirds of the last third.
         ("a\na\na;a\na\na;a\npart;mass;length\n;kg;mm\nA-1;1;2\nA-2;3;4", (6, 1, True)),
         ("part;null\n;kg\nA;1\nB;2", (1, 1, True)),

@@ -58,3 +58,15 @@ def test_a_column_with_lone_commas_and_lone_points_proves_nothing_about_another_
     for values in (["1,204", "0.5"], ["1.204", "0,5"]):
         found = profile_of(a=values, b=["1,250", "2,500"], c=["1.250", "2.500"])
         assert found.unclear_numbers(points=True).keys() == {"a", "b", "c"}
+
+
+def test_texts_for_a_missing_number_do_not_make_a_column_of_texts() -> None:
+    found = profile_of(
+        mass=["1,5", "n/a", "-", ""], count=["1", "2", "N/A", "3"], note=["bolt", "-", "nut", "2"], none=["-"] * 4
+    )
+    contract = found.contract()
+    assert {name: (column.type, column.filled) for name, column in contract.items()} == {
+        "mass": ("text", False), "count": ("integer", False), "note": ("text", True), "none": ("text", True),
+    }  # fmt: skip
+    assert found.decimal_commas() == {"mass": False, "count": False}
+    assert (found.gaps("mass"), found.gaps("count")) == (["", "-", "n/a"], ["N/A"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -39,6 +39,13 @@ class Touchy(Connector):
         self.calls.append(f"holds {name}")
         return True
 
+    @property
+    def record_settings(self) -> Mapping[str, str]:
+        return {"format": "csv"}
+
+    def pause_backfill(self, paused: bool) -> None:
+        self.calls.append(f"pause_backfill {paused}")
+
     def waiting(self) -> float | None:
         return 3.0
 
@@ -68,6 +75,14 @@ def test_readings_reach_the_connector_and_acknowledgements_do_not() -> None:
     source.close()
     assert connector.calls == ["partitions", "read one None", "again", "interrupt", "close"]
     assert source.waiting() == 3.0
+
+
+def test_a_plan_reads_with_the_settings_of_the_records_and_with_paused_backfills() -> None:
+    connector = Touchy()
+    source = ReadOnlySource(connector)
+    source.pause_backfill(True)
+    assert source.record_settings == {"format": "csv"}
+    assert connector.calls == ["pause_backfill True"]
 
 
 def test_capabilities_are_hidden() -> None:

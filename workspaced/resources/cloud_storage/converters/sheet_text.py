@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import csv
+from itertools import dropwhile
 from pathlib import Path
 
-from python_calamine import SheetVisibleEnum
-
+from ingestd.workbooks.sheet import read_sheet
+from ingestd.workbooks.workbook import WorkbookUnreadable
 from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
-from workspaced.resources.cloud_storage.converters.spreadsheets import open_workbook, rows_of, sheet_names
-from workspaced.resources.cloud_storage.converters.tables import cell_text
+from workspaced.resources.cloud_storage.converters.spreadsheets import require_convertible
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
     """Make ``table.tsv``, and ``sheets.txt`` with the names of all sheets, the converted sheet first; see `Convert`.
 
-    A number is written as the shortest text that converts back to the same binary number, and an error as its text. So an
-    error never replaces a value by the empty text.
+    A cell has the text that a pipeline reads. A cell without a value has its reason instead, such as #N/A. So an error never
+    replaces a value by the empty text.
     """
     outputs = Outputs(into)
-    with open_workbook(source, shows_errors=True) as workbook:
-        hidden = {sheet.name for sheet in workbook.sheets_metadata if sheet.visible != SheetVisibleEnum.Visible}
-        for name in sorted(sheet_names(workbook), key=hidden.__contains__):
-            rows = list(rows_of(workbook.get_sheet_by_name(name)))
-            if not rows:
-                continue
-            target = outputs.place("table.tsv", "text/tab-separated-values; charset=utf-8")
-            with target.open("w", encoding="utf-8", newline="") as out:
-                writer = csv.writer(out, delimiter="\t", lineterminator="\n")
-                writer.writerows([["" if cell is None else cell_text(cell) for cell in row] for row in rows])
-            others = [other for other in sheet_names(workbook) if other != name]
-            sheets = outputs.place("sheets.txt", "text/plain; charset=utf-8")
-            sheets.write_text("\n".join(" ".join(one.split()) for one in (name, *others)), encoding="utf-8")
-            return outputs.made
-    raise ConversionRefused("user", "The workbook has no sheet with cells in it.")
+    require_convertible(source)
+    try:
+        with source.open("rb") as file:
+            sheet = read_sheet(file, "The file", None)
+    except WorkbookUnreadable as error:
+        raise ConversionRefused("user", str(error)) from error
+    rows = []
+    for number, texts in enumerate(sheet.rows()):
+        problems = sheet.details.problems.get(number, {})
+        rows.append([problems.get(column, text) for column, text in enumerate(texts)][sheet.left :])
+    with outputs.place("table.tsv", "text/tab-separated-values; charset=utf-8").open(
+        "w", encoding="utf-8", newline=""
+    ) as out:
+        csv.writer(out, delimiter="\t", lineterminator="\n").writerows(dropwhile(lambda row: not any(row), rows))
+    others = [name for name in sheet.worksheets if name != sheet.name]
+    sheets = outputs.place("sheets.txt", "text/plain; charset=utf-8")
+    sheets.write_text("\n".join(" ".join(one.split()) for one in (sheet.name, *others)), encoding="utf-8")
+    return outputs.made

@@ -7,57 +7,52 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
-from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, PasswordError, SheetTypeEnum
+from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum
 
+from ingestd.workbooks.workbook import WorkbookUnreadable, detect_kind, open_book, read_workbook
 from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
-from workspaced.resources.cloud_storage.converters.shown_errors import with_shown_errors
 from workspaced.resources.cloud_storage.converters.tables import PARQUET, column_names, of_cells, write_preview
 
 SHEETS: Final = 50
 UNPACKED_BYTES: Final = 536_870_912
-_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-_LOOKED_AT = 16_777_216
 _NOT_IN_NAMES = str.maketrans(dict.fromkeys('/\\:*?"<>|', "_"))
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
     """Make two files for each sheet with cells; see `Convert`."""
     outputs = Outputs(into)
-    with open_workbook(source) as workbook:
-        for name in sheet_names(workbook):
+    require_convertible(source)
+    try:
+        with source.open("rb") as file:
+            whole = read_workbook(file, "The file")
+        workbook = open_book(whole, detect_kind(whole, "The file"), "The file")
+        for name in _sheet_names(workbook):
             _convert_sheet(workbook.get_sheet_by_name(name), outputs)
+    except WorkbookUnreadable as error:
+        raise ConversionRefused("user", str(error)) from error
+    except (CalamineError, OSError, ValueError) as error:
+        raise ConversionRefused("user", f"The workbook can't be read: it is damaged ({error}).") from error
     if not outputs.made:
         raise ConversionRefused("user", "The workbook has no sheet with cells in it.")
     return outputs.made
 
 
-@contextmanager
-def open_workbook(source: Path, *, shows_errors: bool = False) -> Iterator[CalamineWorkbook]:
-    """Open a workbook. ``shows_errors``: in xlsx and ods, a cell with an error has the error's text instead of no value.
-
-    Raises:
-        ConversionRefused: the workbook can't be read when it is opened, or in the ``with`` block.
-    """
-    _require_convertible(source)
-    copy = with_shown_errors(source) if shows_errors else None
-    try:
-        with _opened(source) if copy is None else CalamineWorkbook.from_filelike(copy) as workbook:
-            yield workbook
-    except PasswordError as error:
-        raise _protected() from error
-    except (CalamineError, OSError, ValueError) as error:
-        raise ConversionRefused(
-            "user", f"The workbook can't be read: it is damaged, or not a workbook ({error})."
-        ) from error
+def require_convertible(source: Path) -> None:
+    """Check a file before it is unpacked. Raises ConversionRefused: it is too large when unpacked."""
+    with suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(source) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > UNPACKED_BYTES:
+            raise ConversionRefused(
+                "unsupported", f"The workbook unpacks to {unpacked} bytes; up to {UNPACKED_BYTES} are converted."
+            )
 
 
-def sheet_names(workbook: CalamineWorkbook) -> list[str]:
+def _sheet_names(workbook: CalamineWorkbook) -> list[str]:
     """Return the names of the worksheets, without chart sheets. Raises ConversionRefused: there are too many worksheets."""
     sheets = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     if len(sheets) > SHEETS:
@@ -65,35 +60,8 @@ def sheet_names(workbook: CalamineWorkbook) -> list[str]:
     return sheets
 
 
-def _require_convertible(source: Path) -> None:
-    """Check a file before it is unpacked. Raises ConversionRefused: it is encrypted, damaged, or too large when unpacked."""
-    with source.open("rb") as file:
-        head = file.read(_LOOKED_AT)
-    if head.startswith(_COMPOUND) and _ENCRYPTED in head:
-        raise _protected()
-    if not zipfile.is_zipfile(source):
-        return
-    try:
-        with zipfile.ZipFile(source) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise ConversionRefused("user", f"The workbook can't be read: it is damaged ({error}).") from error
-    if unpacked > UNPACKED_BYTES:
-        raise ConversionRefused(
-            "unsupported", f"The workbook unpacks to {unpacked} bytes; up to {UNPACKED_BYTES} are converted."
-        )
-
-
-def _opened(source: Path) -> CalamineWorkbook:
-    return CalamineWorkbook.from_path(source) if source.suffix else CalamineWorkbook.from_filelike(source.open("rb"))
-
-
-def _protected() -> ConversionRefused:
-    return ConversionRefused("user", "The workbook is protected by a password: upload it without one.")
-
-
 def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:
-    rows = rows_of(sheet)
+    rows = _rows_of(sheet)
     first = next(rows, None)
     if first is None:
         return
@@ -111,7 +79,7 @@ def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:
     write_preview(parquet, outputs, f"{stem}.json", sheet=sheet.name, header=has_header)
 
 
-def rows_of(sheet: CalamineSheet) -> Iterator[list[Any]]:
+def _rows_of(sheet: CalamineSheet) -> Iterator[list[Any]]:
     """Yield the rows of a sheet from the first row that has a cell with a value. An empty cell is None."""
     started = False
     for row in sheet.iter_rows():

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
-from itertools import product
+from datetime import date, datetime
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any, Final
 
 import msgspec
 import polars as pl
 
+from ingestd.workbooks.references import column_letters
+from ingestd.workbooks.sheet import cell_text
 from workspaced.resources.cloud_storage.converters.results import Outputs
 
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -37,12 +37,7 @@ def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], boo
 
 def letters(count: int) -> list[str]:
     """Return the first ``count`` of the names A to Z, AA, AB and so on."""
-    names: list[str] = []
-    length = 1
-    while len(names) < count:
-        names.extend("".join(name) for name in product(ascii_uppercase, repeat=length))
-        length += 1
-    return names[:count]
+    return list(map(column_letters, range(count)))
 
 
 def of_cells(name: str, cells: Sequence[Any]) -> pl.Series:
@@ -121,23 +116,6 @@ def _type_name(kind: pl.DataType) -> str:
 
 def _shortened(cell: Any) -> Any:
     return f"{cell[:_PREVIEW_TEXT]}…" if isinstance(cell, str) and len(cell) > _PREVIEW_TEXT else cell
-
-
-def cell_text(cell: Any) -> str:
-    """Return a cell of a workbook as text. A whole number has no decimal point: the text of 417.0 is 417.
-
-    A duration is hours, minutes and seconds, such as 30:00:00.
-    """
-    if isinstance(cell, bool):
-        return "TRUE" if cell else "FALSE"
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT_INTEGERS:
-        return str(int(cell))
-    if isinstance(cell, timedelta):
-        seconds, micros = divmod(abs(cell) // timedelta(microseconds=1), 10**6)
-        fraction = f".{micros:06d}".rstrip("0") if micros else ""
-        sign = "-" if cell < timedelta(0) else ""
-        return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
-    return cell.isoformat() if isinstance(cell, date | datetime) else str(cell)
 
 
 def _is_number(text: str) -> bool:

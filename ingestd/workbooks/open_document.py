@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from defusedxml.ElementTree import iterparse
 
-from connectors.formats.excel.details import NO_VALUE, UNKNOWN_ERROR, CellDetails
+from ingestd.workbooks.details import NO_VALUE, UNKNOWN_ERROR, CellDetails
 
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
 from typing import BinaryIO, Literal, TypeAlias
 
 from defusedxml.common import DefusedXmlException
@@ -17,14 +18,18 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
-from connectors.formats.excel.binary_workbook import read_xlsb_details
-from connectors.formats.excel.details import CellDetails, WorkbookDamaged
-from connectors.formats.excel.legacy_workbook import read_xls_details
-from connectors.formats.excel.open_document import read_ods_details
-from connectors.formats.excel.open_xml import OpcPackage, read_xlsx_details
-from connectors.formats.excel.repair import repair_ods, repair_xlsx
-from connectors.formats.file_end import check_single_zip
-from ingestd.sdk import SourceBroken
+from ingestd.workbooks.binary_workbook import read_xlsb_details
+from ingestd.workbooks.details import CellDetails, WorkbookDamaged
+from ingestd.workbooks.legacy_workbook import read_xls_details
+from ingestd.workbooks.open_document import read_ods_details
+from ingestd.workbooks.open_xml import OpcPackage, read_xlsx_details
+from ingestd.workbooks.repair import repair_ods, repair_xlsx
+from ingestd.workbooks.zip_end import check_single_zip
+
+
+class WorkbookUnreadable(Exception):
+    """The file is not a workbook that can be read. The message is a sentence, with the name of the file."""
+
 
 Kind: TypeAlias = Literal["xls", "xlsx", "xlsb", "ods"]
 
@@ -45,13 +50,13 @@ def read_workbook(file: BinaryIO, name: str) -> io.BytesIO:
     """Read the whole file into memory.
 
     Raises:
-        SourceBroken: the file is empty, or larger than the limit for a workbook.
+        WorkbookUnreadable: the file is empty, or larger than the limit for a workbook.
     """
     data = file.read(FILE_BYTES + 1)
     if not data:
-        raise SourceBroken(f"{name} is empty.")
+        raise WorkbookUnreadable(f"{name} is empty.")
     if len(data) > FILE_BYTES:
-        raise SourceBroken(f"{name} is larger than {FILE_BYTES} bytes. Save the sheet as CSV or Parquet.")
+        raise WorkbookUnreadable(f"{name} is larger than {FILE_BYTES} bytes. Save the sheet as CSV or Parquet.")
     return io.BytesIO(data)
 
 
@@ -59,7 +64,7 @@ def detect_kind(whole: io.BytesIO, name: str) -> Kind:
     """Return the kind of a workbook by its content, because a file named .xls may be a zip file (xlsx).
 
     Raises:
-        SourceBroken: the file is no workbook, needs a password, or exceeds the limit after it is unpacked.
+        WorkbookUnreadable: the file is no workbook, needs a password, or exceeds the limit after it is unpacked.
     """
     data = whole.getbuffer()
     head = bytes(data[:_HEAD_BYTES])
@@ -70,8 +75,8 @@ def detect_kind(whole: io.BytesIO, name: str) -> Kind:
     if head.startswith(_BIFF):
         return "xls"
     if head.lstrip().lower().startswith(_MARKUP):
-        raise SourceBroken(f"{name} is no workbook but HTML or XML. Open it and save it as .xlsx or CSV.")
-    raise SourceBroken(
+        raise WorkbookUnreadable(f"{name} is no workbook but HTML or XML. Open it and save it as .xlsx or CSV.")
+    raise WorkbookUnreadable(
         f"{name} can't be read as a workbook: it does not begin like one (rename a CSV file to .csv). {_SAVE_AGAIN}"
     )
 
@@ -81,7 +86,7 @@ def _kind_of_compound_file(whole: io.BytesIO, name: str) -> Kind:
     if not any(_directory_entry(stream) in data for stream in ("Workbook", "Book", "WORKBOOK", "BOOK")):
         if _directory_entry("EncryptedPackage") in data:
             raise _needs_password(name)
-        raise SourceBroken(
+        raise WorkbookUnreadable(
             f"{name} holds no workbook: a document of another program, or only part of one. {_SAVE_AGAIN}"
         )
     return "xls"
@@ -101,59 +106,74 @@ def _kind_of_zip(whole: io.BytesIO, name: str) -> Kind:
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise _unreadable(name, error) from error
     if unpacked > UNPACKED_BYTES:
-        raise SourceBroken(f"{name} holds more than {UNPACKED_BYTES} bytes once unpacked. Save the sheet as CSV.")
+        raise WorkbookUnreadable(f"{name} holds more than {UNPACKED_BYTES} bytes once unpacked. Save the sheet as CSV.")
     if "xl/workbook.bin" in package:
         return "xlsb"
     if "[Content_Types].xml" in package:
         return "xlsx"
     if "content.xml" in package:
         return "ods"
-    raise SourceBroken(f"{name} is a zip file without a workbook. If it holds other files, rename it to .zip.")
+    raise WorkbookUnreadable(f"{name} is a zip file without a workbook. If it holds other files, rename it to .zip.")
 
 
-def open_sheet(whole: io.BytesIO, kind: Kind, name: str, wanted: str | int | None) -> CalamineSheet:
-    """Open a sheet by name or by number from 1; None: the first visible sheet with cells.
+def open_sheet(
+    whole: io.BytesIO, kind: Kind, name: str, wanted: str | int | None
+) -> tuple[CalamineSheet, Sequence[str]]:
+    """Return a sheet by name or by number from 1 (None: the first visible sheet with cells), and the names of all worksheets.
 
     Raises:
-        SourceBroken: the file is no workbook, needs a password, or has no such sheet.
+        WorkbookUnreadable: the file is no workbook, needs a password, or has no such sheet.
     """
     try:
         try:
-            return _find_sheet((repair_ods(whole) if kind == "ods" else None) or whole, name, wanted)
+            return _find_sheet(open_book(whole, kind, name), name, wanted)
         except CalamineError:
             if kind != "xlsx" or (repaired := repair_xlsx(whole)) is None:
                 raise
-            return _find_sheet(repaired, name, wanted)
-    except PasswordError as error:
-        raise _needs_password(name) from error
+            return _find_sheet(open_book(repaired, kind, name), name, wanted)
     except (CalamineError, WorkbookDamaged, ParseError, KeyError, OSError, ValueError, zipfile.BadZipFile) as error:
         if "password" in str(error).lower() or "encrypted" in str(error).lower():
             raise _needs_password(name) from error
         raise _unreadable(name, error) from error
 
 
-def _find_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> CalamineSheet:
-    whole.seek(0)
-    book = CalamineWorkbook.from_filelike(whole)
+def open_book(whole: io.BytesIO, kind: Kind, name: str) -> CalamineWorkbook:
+    """Open a workbook, in ods with texts that calamine does not read from the original file.
+
+    Raises:
+        WorkbookUnreadable: the file needs a password.
+        CalamineError: the file can't be read.
+    """
+    book = (repair_ods(whole) if kind == "ods" else None) or whole
+    book.seek(0)
+    try:
+        return CalamineWorkbook.from_filelike(book)
+    except PasswordError as error:
+        raise _needs_password(name) from error
+
+
+def _find_sheet(book: CalamineWorkbook, name: str, wanted: str | int | None) -> tuple[CalamineSheet, Sequence[str]]:
+    worksheets = [sheet for sheet in book.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+    names = [sheet.name for sheet in worksheets]
     found = _choose_sheet(book, wanted)
     if found is not None:
-        return book.get_sheet_by_name(found)
-    for data in book.sheets_metadata if wanted is None else ():
-        if data.typ == SheetTypeEnum.WorkSheet and data.visible == SheetVisibleEnum.Visible:
+        return book.get_sheet_by_name(found), names
+    for data in worksheets if wanted is None else ():
+        if data.visible == SheetVisibleEnum.Visible:
             sheet = book.get_sheet_by_name(data.name)
             if sheet.height:
-                return sheet
+                return sheet, names
     if wanted is not None:
-        names = ", ".join(repr(sheet) for sheet in book.sheet_names)
-        raise SourceBroken(f"{name} has no sheet {wanted!r}; it has {names}.")
-    raise SourceBroken(f"{name} has no visible sheet with cells.")
+        listed = ", ".join(repr(sheet) for sheet in book.sheet_names)
+        raise WorkbookUnreadable(f"{name} has no sheet {wanted!r}; it has {listed}.")
+    raise WorkbookUnreadable(f"{name} has no visible sheet with cells.")
 
 
 def read_details(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> CellDetails:
     """Return the details of the sheet's cells that calamine does not report.
 
     Raises:
-        SourceBroken: the workbook is damaged, or its XML is malicious.
+        WorkbookUnreadable: the workbook is damaged, or its XML is malicious.
     """
     whole.seek(0)
     try:
@@ -162,7 +182,7 @@ def read_details(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> CellDe
         with zipfile.ZipFile(whole) as archive:
             return {"xlsx": read_xlsx_details, "xlsb": read_xlsb_details, "ods": read_ods_details}[kind](archive, sheet)
     except DefusedXmlException as error:
-        raise SourceBroken(
+        raise WorkbookUnreadable(
             f"{name} can't be read as a workbook: its XML declares entities, which are not allowed."
         ) from error
     except (WorkbookDamaged, ParseError, KeyError, RecursionError, ValueError, zipfile.BadZipFile) as error:
@@ -176,10 +196,10 @@ def _choose_sheet(book: CalamineWorkbook, wanted: str | int | None) -> str | Non
     return wanted if wanted in names else None
 
 
-def _needs_password(name: str) -> SourceBroken:
-    return SourceBroken(f"{name} needs a password. Save it without a password.")
+def _needs_password(name: str) -> WorkbookUnreadable:
+    return WorkbookUnreadable(f"{name} needs a password. Save it without a password.")
 
 
-def _unreadable(name: str, error: Exception) -> SourceBroken:
+def _unreadable(name: str, error: Exception) -> WorkbookUnreadable:
     reason = " ".join(str(error).split()) or type(error).__name__
-    return SourceBroken(f"{name} can't be read as a workbook: {reason}. {_SAVE_AGAIN}")
+    return WorkbookUnreadable(f"{name} can't be read as a workbook: {reason}. {_SAVE_AGAIN}")

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Container
 
-from connectors.formats.excel.open_xml import OpcPackage
+from ingestd.workbooks.open_xml import OpcPackage
 
 _SHEET = re.compile(rb"<(?:\w+:)?sheet\s[^>]*?(?:/>|>\s*</(?:\w+:)?sheet\s*>)")
 _RELATION = re.compile(rb"""\s(?:\w+:)?id\s*=\s*["']([^"']*)["']""")

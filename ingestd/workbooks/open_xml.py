@@ -11,8 +11,7 @@ from xml.etree.ElementTree import Element
 
 from defusedxml.ElementTree import iterparse
 
-from connectors.formats.excel.area import parse_reference
-from connectors.formats.excel.details import (
+from ingestd.workbooks.details import (
     NO_VALUE,
     UNKNOWN_ERROR,
     CellDetails,
@@ -22,10 +21,15 @@ from connectors.formats.excel.details import (
     date_format,
     date_text,
 )
-from connectors.formats.xml.record import local_name
+from ingestd.workbooks.references import parse_reference
 
 _CHUNK_BYTES = 2**20
 _OVERLAP_BYTES = 64
+
+
+def local_name(tag: str) -> str:
+    """Return a name without its namespace."""
+    return tag.rpartition("}")[2]
 
 
 class OpcPackage:

@@ -9,7 +9,7 @@ from typing import Any
 import xlrd
 from xlrd.biffh import XLRDError
 
-from connectors.formats.excel.details import (
+from ingestd.workbooks.details import (
     ERRORS,
     UNKNOWN_ERROR,
     CellDetails,

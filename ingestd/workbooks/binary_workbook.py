@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from connectors.formats.excel.details import (
+from ingestd.workbooks.details import (
     ERRORS,
     UNKNOWN_ERROR,
     CellDetails,
@@ -17,7 +17,7 @@ from connectors.formats.excel.details import (
     date_format,
     date_text,
 )
-from connectors.formats.excel.open_xml import OpcPackage
+from ingestd.workbooks.open_xml import OpcPackage
 
 _ROW, _RK, _ERROR, _REAL, _FORMULA_REAL, _FORMULA_ERROR, _MERGED = 0, 2, 3, 5, 9, 11, 176
 _BOOK_PROPERTIES, _SHEET = 153, 156
