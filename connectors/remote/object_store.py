@@ -289,8 +289,7 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
             )
         if options.key_file is not None:
             settings["service_account"] = str(base / options.key_file)
-        if endpoint:
-            settings["base_url"] = settings.pop("endpoint")
+        settings["base_url"] = settings.pop("endpoint", "https://storage.googleapis.com")
         return GCSStore(address.host, config=cast("Any", settings), client_options=client, retry_config=retry)
     except (exceptions.BaseError, ValueError) as error:
         raise SourceBroken(

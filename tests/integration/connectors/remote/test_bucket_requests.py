@@ -158,6 +158,8 @@ def test_a_configured_key_is_not_combined_with_credentials_of_the_environment(
         ("s3", "https://store.invalid", "store.invalid:443"),
         ("az", "", "test.blob.core.windows.net:443"),
         ("az", "https://store.invalid", "store.invalid:443"),
+        ("gs", "", "storage.googleapis.com:443"),
+        ("gs", "https://store.invalid", "store.invalid:443"),
     ],
 )
 def test_no_variable_of_the_environment_leads_to_another_server(
@@ -165,7 +167,9 @@ def test_no_variable_of_the_environment_leads_to_another_server(
 ) -> None:
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"):
         monkeypatch.setenv(name, "https://elsewhere.invalid")
-    monkeypatch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
+    monkeypatch.setenv("GOOGLE_BASE_URL", "https://elsewhere.invalid")
+    for name in ("AZURE_STORAGE_USE_EMULATOR", "GOOGLE_SKIP_SIGNATURE"):
+        monkeypatch.setenv(name, "true")
     settings = {"access_key": "test", "secret_key": "c2VjcmV0", "region": "eu-west-1", "endpoint": endpoint}
     with refusing_proxy(monkeypatch) as hosts:
         list(connect({"url": f"{scheme}://bench/drop", "timeout_seconds": 1} | settings).verify())
