@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
+from ingestd.commands import control_client
 from ingestd.core.errors import MirrorFull
 from ingestd.daemon.control import caller, server
 from ingestd.daemon.control.address import short_address, socket_file
@@ -147,6 +148,28 @@ async def test_a_daemon_shows_that_it_runs_while_it_executes_a_request(
         free.set()
         assert decode_response(DROP, await reader.readline()) == 7
         writer.close()
+
+
+async def test_a_long_wait_for_the_daemon_is_explained_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = asyncio.Event()
+    shown: list[str] = []
+
+    def show(sentence: str, *, err: bool) -> None:
+        shown.append(sentence)
+        assert err
+        free.set()
+
+    async def perform(request: Request, by: str) -> Response:
+        await free.wait()
+        return 7
+
+    monkeypatch.setattr(control_client, "_EXPLAINED_SECONDS", 0.01)
+    monkeypatch.setattr(control_client, "echo", show)
+    async with listening(state, perform):
+        assert await control_client.call_daemon(state, DROP) == 7
+    (sentence,) = shown
+    assert "has not responded" in sentence
+    assert sentence.endswith("Ctrl-C ends this command, not the request.")
 
 
 async def test_a_directory_service_that_does_not_respond_delays_only_the_command(
