@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from connectors.database.options import DatabaseOptions
 from connectors.database.postgresql_failure import connection_error
+from ingestd.process.postgres_address import FROM_ADDRESS
 
 _CODE = re.compile(rb'\tErrorResponse\t.*? C "([0-9A-Z]{5})"')
 _ENDED = (pq.PollingStatus.OK, pq.PollingStatus.FAILED)
@@ -30,6 +31,7 @@ def libpq_parameters(options: DatabaseOptions) -> dict[str, Any]:
         "dbname": address.database,
     }
     return {
+        **({} if "service" in address.query else FROM_ADDRESS),
         "application_name": "ingestd",
         "connect_timeout": options.connect_timeout_seconds,
         # With these values, a server that has disappeared is detected within a minute.

@@ -74,7 +74,10 @@ async def collect(
             raise SourceBroken(f"{shown} leads from a page to a page that was read already. Check page.")
         visited.add(target)
         if found.pages == options.max_pages:
-            raise SourceBroken(f"{shown} has more than {found.pages} pages. Request larger pages, or set max_pages.")
+            raise SourceBroken(
+                f"{shown} has more than {found.pages} pages. If it sends the same page again and again, correct "
+                "page; otherwise request larger pages, or set max_pages."
+            )
         response = await exchange.get(target, {}) if first is None else first
         first = None
         document = PageDocument(response, options.records, odata=options.paging.type == "odata")

@@ -251,6 +251,10 @@ async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
             raise SourceBroken(f"{shown} sends a page with more than {most} bytes. Request smaller pages (page: size).")
     if unpacking is not None and not unpacking.eof:
         raise SourceUnavailable(f"{shown} sent a packed page that ends early.")
+    if unpacking is not None and unpacking.unused_data:
+        raise SourceBroken(
+            f"{shown} sent a packed page that continues after its end. Only one gzip member can be read."
+        )
     return bytes(body.removeprefix(codecs.BOM_UTF8))
 
 
@@ -266,6 +270,11 @@ def _checked(response: PageResponse) -> PageResponse:
         wait = _retry_after(response) or 0.0
         hint = f" It asks for a wait of {wait:.0f} seconds." if wait else ""
         raise SourceUnavailable(f"{url} responded with status {status}.{hint}", retry_after=wait)
+    if 300 <= status < 400:
+        raise SourceBroken(
+            f"{url} redirects (status {status}) more than {_REDIRECTS} times, or to no address. Check url and auth: it may expect"
+            " a login in a browser."
+        )
     if status != 200:
         raise SourceBroken(f"{url} responded with status {status}. Check url, params and page.")
     kind = response.headers.get("content-type", "").split(";")[0].strip().lower()

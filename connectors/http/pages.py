@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 from urllib.parse import urljoin
 
@@ -23,6 +24,17 @@ _NEXT: Final = (
     *ODATA_NEXT, "next", "links.next", "links.next.href", "_links.next.href", "_links.next", "paging.next", "pagination.next",
     "meta.next", "next_page_url", "nextLink", "nextPageUrl",
 )  # fmt: skip
+_TOKENS: Final = tuple(
+    f"{before}{name}"
+    for before in ("", "meta.", "paging.", "pagination.", "response_metadata.", "page_info.", "pageInfo.")
+    for name in ("nextPageToken", "next_page_token", "nextCursor", "next_cursor", "nextToken", "next_token")
+)
+_MORE: Final = tuple(
+    f"{before}{name}"
+    for before in ("", "meta.", "paging.", "pagination.", "page_info.", "pageInfo.")
+    for name in ("has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage")
+)
+"""Members that say that there is another page, and not where it is."""
 _LINK = re.compile(r'<([^<>]*)>\s*((?:;\s*[^;,"]+(?:"[^"]*")?[^;,"]*)*)')
 _REL = re.compile(r';\s*rel\s*=\s*"?([^";]*)"?', re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://|[/?]")
@@ -72,6 +84,14 @@ class PageDocument:
             return None
         return value if isinstance(value, str) else bytes(raw).decode()
 
+    def is_true(self, path: str) -> bool:
+        """Return whether a member is ``true``."""
+        return self._json(path) == b"true"
+
+    def is_filled(self, path: str) -> bool:
+        """Return whether a member is neither missing nor empty nor ``false``."""
+        return self._json(path) not in {b"", b"null", b"false", b'""', b"{}", b"[]"}
+
     def number(self, path: str) -> int | None:
         """Return a member that is a count; None if the member is missing or not a count."""
         text = self.text(path)
@@ -79,11 +99,18 @@ class PageDocument:
 
     def _raw(self, path: str) -> msgspec.Raw | None:
         """Return the JSON text of the member at ``path``. Names with dots, such as ``@odata.count``, are found, too."""
-        return _member(msgspec.Raw(self._response.body), path.split("."))
+        return _member(self._members, path.split("."))
+
+    @cached_property
+    def _members(self) -> Mapping[str, msgspec.Raw]:
+        return _members(msgspec.Raw(self._response.body))
+
+    def _json(self, path: str) -> bytes:
+        raw = self._raw(path)
+        return b"" if raw is None else bytes(raw).strip()
 
     def _is_array(self, path: str) -> bool:
-        raw = self._raw(path)
-        return raw is not None and bytes(raw).lstrip()[:1] == b"["
+        return self._json(path)[:1] == b"["
 
 
 class Paging:
@@ -123,7 +150,7 @@ class Paging:
         if kind == "page":
             return _with(target, {page.param: str(self._number)})
         if kind == "cursor":
-            token = document.text(page.path)
+            token = _token(response, document, page.path)
             return _with(target, {page.param: token}) if token else None
         found = self._address(response, document)
         return self._without_configured(urljoin(target, found)) if found else None
@@ -137,9 +164,9 @@ class Paging:
         kind = self._page.type
         if kind in {"auto", "link"} and (linked := _link(response.headers.get("link", ""))):
             return linked
-        paths = {"next": (self._page.path,), "odata": ODATA_NEXT, "auto": _NEXT}.get(kind, ())
+        paths = {"next": (self._page.path,), "odata": ODATA_NEXT, "auto": (*_NEXT, *_TOKENS)}.get(kind, ())
         for path in paths:
-            text = document.text(path)
+            text = _token(response, document, path) if kind == "next" else document.text(path)
             if not text:
                 continue
             if kind == "auto" and not _ADDRESS.match(text):
@@ -148,6 +175,11 @@ class Paging:
                     f"{{type: cursor, path: {path}, param: …}}; if it has another meaning, page: single."
                 )
             return text
+        if kind == "auto" and (more := next(filter(document.is_true, _MORE), None)):
+            raise SourceBroken(
+                f"{response.url} says with the member {more} that there are more records, and has no address of a next page. Set "
+                "page to the way in which this service sends more, or, if the first records are enough, page: single."
+            )
         return None
 
     def _without_configured(self, url: str) -> str:
@@ -161,6 +193,19 @@ class Paging:
                 if given.get_list(name) == [value.get_secret_value()]
             ],
         )
+
+
+def _token(response: PageResponse, document: PageDocument, path: str) -> str | None:
+    """Return the text of a member that names the next page; None if there is none.
+
+    Raises SourceBroken: the member has a type that names no page, so the reading would end although there are more pages.
+    """
+    text = document.text(path)
+    if text is None and document.is_filled(path):
+        raise SourceBroken(
+            f"{response.url} has a member {path} that is no text, so it names no next page. Correct page."
+        )
+    return text
 
 
 def _without(url: str, names: Iterable[str]) -> str:
@@ -185,15 +230,19 @@ def _link(header: str) -> str | None:
     return None
 
 
-def _member(raw: msgspec.Raw, names: Sequence[str]) -> msgspec.Raw | None:
-    if not names:
-        return raw
+def _members(raw: msgspec.Raw) -> Mapping[str, msgspec.Raw]:
+    """Return the members of an object; none of another value."""
     try:
-        members: Mapping[str, msgspec.Raw] = _OBJECT.decode(raw)
+        return _OBJECT.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+        return {}
+
+
+def _member(members: Mapping[str, msgspec.Raw], names: Sequence[str]) -> msgspec.Raw | None:
     for length in range(len(names), 0, -1):
         inner = members.get(".".join(names[:length]))
-        if inner is not None and (found := _member(inner, names[length:])) is not None:
-            return found
+        if inner is not None:
+            found = inner if length == len(names) else _member(_members(inner), names[length:])
+            if found is not None:
+                return found
     return None

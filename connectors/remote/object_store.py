@@ -258,6 +258,7 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
         "timeout": _LONGEST_TRANSFER,
     }
     retry: RetryConfig = {"max_retries": _RETRIES, "retry_timeout": 2 * wait}
+    # Without these settings, variables such as AWS_ENDPOINT_URL would lead to another server or bucket.
     settings: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
     try:
         if address.scheme in {"s3", "az"}:
@@ -265,10 +266,14 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
             key: dict[str, Any] | None = None
             if address.scheme == "s3":
                 settings["region"] = options.region
+                settings["virtual_hosted_style_request"] = False
+                settings["aws_endpoint_url_s3"] = endpoint or f"https://s3.{options.region}.amazonaws.com"
                 if options.access_key:
                     key = {"access_key_id": options.access_key, "secret_access_key": secret}
             elif options.access_key:
                 settings["account_name"] = options.access_key
+                settings["use_emulator"] = False
+                settings.setdefault("endpoint", f"https://{options.access_key}.blob.core.windows.net")
                 if secret:
                     settings["account_key"] = secret
                     key = {"access_key": secret}
@@ -284,8 +289,7 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
             )
         if options.key_file is not None:
             settings["service_account"] = str(base / options.key_file)
-        if endpoint:
-            settings["base_url"] = settings.pop("endpoint")
+        settings["base_url"] = settings.pop("endpoint", "https://storage.googleapis.com")
         return GCSStore(address.host, config=cast("Any", settings), client_options=client, retry_config=retry)
     except (exceptions.BaseError, ValueError) as error:
         raise SourceBroken(

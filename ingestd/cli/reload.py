@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from ingestd.cli.options import utc_option, with_configuration_without_secrets
-from ingestd.commands.status import holder
+from ingestd.commands.control_client import call_daemon
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.caller import NoDaemon, call
+from ingestd.daemon.control.caller import NoDaemon
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import Reload, Reloaded, Response
+from ingestd.daemon.control.requests import Reload, Reloaded
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.reporting import describe_retries
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo
-
-_EXPLAINED_SECONDS = 10.0
 
 
 @click.command()
@@ -39,7 +36,7 @@ def reload(configuration: Configuration) -> None:
     Example: ingestd reload
     """
     try:
-        response = asyncio.run(_request(configuration.settings.state))
+        response = asyncio.run(call_daemon(configuration.settings.state, Reload()))
     except NoDaemon:
         raise RequestRefused(
             f"No daemon runs with the state file {configuration.settings.state}. The next start reads the configuration. If a "
@@ -54,19 +51,6 @@ def reload(configuration: Configuration) -> None:
         sys.exit(ExitCode.CONFIGURATION)
     for line in _changes(response):
         echo(line)
-
-
-async def _request(state: Path) -> Response:
-    """Request the reload. After a long wait, print the reason and continue to wait, because the daemon will still reload."""
-    waiting = asyncio.create_task(call(state, Reload()))
-    done, _ = await asyncio.wait({waiting}, timeout=_EXPLAINED_SECONDS)
-    if not done:
-        echo(
-            f"The daemon (process {holder(state)}) has not responded for {_EXPLAINED_SECONDS:.0f} seconds. It is busy or "
-            "stopped. Ctrl-C ends this command, not the reload.",
-            err=True,
-        )
-    return await waiting
 
 
 def _changes(reloaded: Reloaded) -> Iterator[str]:

@@ -13,9 +13,10 @@ import click
 from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import configuration_at, with_configuration_path
 from ingestd.cli.pause import report
+from ingestd.commands.control_client import call_daemon
 from ingestd.commands.loop import run_to_end
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.caller import NoDaemon, call
+from ingestd.daemon.control.caller import NoDaemon
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import ControlPipeline, PipelineControlled
 from ingestd.daemon.exit_codes import ExitCode
@@ -104,7 +105,7 @@ def _make_phase(configuration: Configuration, url: str, *, emit: Emit) -> Standb
 def _read_now(configuration: Configuration, pipeline: str) -> None:
     state = configuration.settings.state
     try:
-        response = asyncio.run(call(state, ControlPipeline(pipeline=pipeline, action="run")))
+        response = asyncio.run(call_daemon(state, ControlPipeline(pipeline=pipeline, action="run")))
     except NoDaemon:
         raise RequestRefused(
             f"No daemon runs with the state file {state}. Without a daemon, 'ingestd sync {pipeline}' reads the pipeline now."

@@ -55,6 +55,9 @@ _FAULTS_BY_NUMBER = {
 """The faults of a connection that fails because of this machine or the network, and not because of the service."""
 
 
+_EXPLAINED = {Fault.MISMATCH, Fault.KEY_CHANGED, Fault.VALUE_CHANGED}
+"""Faults with an error that has a sentence for people. Other errors may show parts of a body."""
+
 _NOT_MODIFIED = 304
 
 _USED = {
@@ -126,7 +129,8 @@ class OutcomeParser:
     ) -> ServiceResponse[Any]:
         """Return the response for one of `transport_errors` or `CONTENT_ERRORS`."""
         fault = fault_of(error, by_proxy=self._by_proxy)
-        words = str(error) if fault in {Fault.MISMATCH, Fault.KEY_CHANGED, Fault.VALUE_CHANGED} else ""
+        is_explained = fault in _EXPLAINED or isinstance(error, msgspec.ValidationError)
+        words = f"{str(error).rstrip('.')}." if is_explained else ""
         return self._classified(operation, Facts(fault=fault, status=status, words=words), started, ())
 
     def _refused(

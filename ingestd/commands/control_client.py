@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import TypeVar
 
+from ingestd.commands.status import holder
 from ingestd.core.errors import MirrorBusy, MirrorError
 from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration, with_secrets
@@ -14,9 +16,29 @@ from ingestd.daemon.control.requests import CheckDrift, Request, Response
 from ingestd.daemon.control.server import account
 from ingestd.daemon.part_supervisor import mirror_failures_alone
 from ingestd.mirror.sqlite import state_exists
+from ingestd.process.terminal_text import echo
 from ingestd.telemetry import log_event
 
 T = TypeVar("T")
+
+_EXPLAINED_SECONDS = 10.0
+
+
+async def call_daemon(state: Path, request: Request) -> Response:
+    """Send a request to the running daemon. After a long wait, print the reason once, and continue to wait.
+
+    Raises:
+        NoDaemon, DaemonEnded, DaemonSilent, RequestRefused: see `call`.
+    """
+    waiting = asyncio.create_task(call(state, request))
+    done, _ = await asyncio.wait({waiting}, timeout=_EXPLAINED_SECONDS)
+    if not done:
+        echo(
+            f"The daemon (process {holder(state)}) has not responded for {_EXPLAINED_SECONDS:.0f} seconds. It is busy, for"
+            " example with a reading of the source, or stopped. Ctrl-C ends this command, not the request.",
+            err=True,
+        )
+    return await waiting
 
 
 def execute(configuration: Configuration, request: Request, kind: type[T]) -> tuple[T, bool]:
@@ -39,7 +61,7 @@ def execute(configuration: Configuration, request: Request, kind: type[T]) -> tu
 async def _execute(configuration: Configuration, request: Request) -> tuple[Response, bool]:
     state = configuration.settings.state
     try:
-        return await call(state, request), True
+        return await call_daemon(state, request), True
     except NoDaemon:
         pass
     if not state_exists(state):
@@ -51,7 +73,7 @@ async def _execute(configuration: Configuration, request: Request) -> tuple[Resp
     except MirrorBusy:
         # A daemon may have started in the meantime.
         try:
-            return await call(state, request), True
+            return await call_daemon(state, request), True
         except NoDaemon:
             pass
         raise

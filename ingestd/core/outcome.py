@@ -134,7 +134,8 @@ _UNREACHABLE: dict[Fault, str] = {
     ),
     Fault.PROTOCOL: "The response is not valid HTTP. Check service.url.",
     Fault.UNREADABLE: (
-        "The response has status {status} but not the content of the service. Check whether a proxy responds instead."
+        "The response has status {status} but not the content of the service. Check whether a proxy responds "
+        "instead. {words}"
     ),
     Fault.MISMATCH: (
         "The response has status {status} but does not cover exactly what was sent. {words} The request is sent again. "

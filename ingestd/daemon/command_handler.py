@@ -45,6 +45,9 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import RunReleased, RunsRolledBack
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRetried
 
+EXPLAIN_SECONDS = 20.0
+"""How long an explanation may wait for a source, such as a share that does not respond."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandHandler:
@@ -101,7 +104,14 @@ class CommandHandler:
         """Return the response to a request that only reads."""
         if isinstance(request, Explain):
             explain = partial(copy_context().run, self.explain, request)  # the context has the time zone of the request
-            return await asyncio.get_running_loop().run_in_executor(self.explaining, explain)
+            try:
+                async with asyncio.timeout(EXPLAIN_SECONDS):
+                    return await asyncio.get_running_loop().run_in_executor(self.explaining, explain)
+            except TimeoutError:
+                raise RequestRefused(
+                    f"The source of pipeline {request.pipeline} did not respond within {EXPLAIN_SECONDS:.0f} seconds, so it is"
+                    f" not known why {request.partition} waits. Check its folder, share or server."
+                ) from None
         return StatusText(text=await asyncio.to_thread(self.status, request.as_json))
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:

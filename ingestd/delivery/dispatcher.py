@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
@@ -59,6 +60,7 @@ class Dispatcher:
         self._is_running = False
         self._lanes: dict[int, Lane] = {}
         self._unknown: dict[int, int] = {}
+        self._resolving: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._wakeups = ChangeSignal()
         self._checked_at = -1
         """The generation of `_wakeups` before the sinks were last read from the mirror."""
@@ -130,6 +132,7 @@ class Dispatcher:
                             limiter=self.limiter,
                             nonce=self._nonce,
                             unknown=self._unknown,
+                            resolving=self._resolving,
                             on_acknowledged=partial(self._on_acknowledged, state.address),
                             on_report=self.changes.notify,
                             checks_sink=self._checks_sinks,

@@ -7,6 +7,7 @@ at once. Entries that become pending while its requests are in flight form the n
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, MutableMapping
 
 from ingestd.client.service import ServiceClient
@@ -36,7 +37,8 @@ class Lane:
     """Delivers the pending entries of one sink.
 
     ``checks_sink``: the first turn checks whether the service still has the sink. ``on_report`` is called when the report
-    changes, ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`. While ``may_send``
+    changes, ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`. ``resolving``: see
+    `LaneParts`. While ``may_send``
     returns False, the lane is idle; call `wake` when it returns True again.
     """
 
@@ -53,6 +55,7 @@ class Lane:
         limiter: Limiter,
         nonce: str,
         unknown: MutableMapping[int, int],
+        resolving: defaultdict[tuple[str, str], asyncio.Lock],
         on_acknowledged: Callable[[], None],
         on_report: Callable[[], None],
         checks_sink: bool = False,
@@ -81,6 +84,7 @@ class Lane:
             keys=keys,
             results=self._results,
             read_back=ReadBack(state, client=client, keys=keys, unknown=unknown),
+            resolving=resolving,
         )
         self._resolver = SinkResolver(self._parts)
         self._sender: BulkSender | SingleSender | None = None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
+
 import msgspec
 
 from ingestd.client.service import ServiceClient
@@ -27,3 +30,5 @@ class LaneParts(msgspec.Struct, frozen=True, kw_only=True):
     keys: IdempotencyKeys
     results: ClaimResults
     read_back: ReadBack
+    resolving: defaultdict[tuple[str, str], asyncio.Lock]
+    """Shared by all lanes: a lock for each name of a sink in a workspace, by the workspace's id and the name."""

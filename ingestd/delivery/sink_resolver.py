@@ -54,6 +54,12 @@ class SinkResolver:
         workspace = await self._find_workspace()
         if isinstance(workspace, Blocker):
             return workspace
+        # Pipelines may name one sink in several ways, such as by the label and by the id of its workspace. Without the lock,
+        # each of their lanes would find no sink, and create one.
+        async with self._lane.resolving[workspace.lower(), nfc(self._lane.address.name.strip())]:
+            return await self._resolve_in(workspace, state)
+
+    async def _resolve_in(self, workspace: str, state: LaneState) -> ResolvedSink | Blocker | None:
         listed = await self._list(workspace)
         if isinstance(listed, Blocker):
             return listed

@@ -18,6 +18,14 @@ _WAITS = {
     "keepalives_interval": "2",
     "keepalives_count": "3",
 }
+FROM_ADDRESS = {
+    **dict.fromkeys(("host", "hostaddr", "port", "user", "dbname", "options"), ""),
+    "target_session_attrs": "any",
+}
+"""The built-in defaults of libpq. Without them, PGHOSTADDR, PGOPTIONS… would lead to another server or schema than the URL.
+
+A URL that names a ``service`` must not be combined with them, because its server comes from the definition of the service.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class PostgresAddress:
         """Return an address of the same database with which this host is tried first, or last if ``first`` is False."""
         given = dict(self.parameters)
         places = sorted(_places(given), key=lambda place: (place[0] == host and place[1] in {"", str(port)}) != first)
-        if len(places) == 1 or "hostaddr" in given:
+        if len(places) == 1 or given.get("hostaddr"):
             return self
         hosts, ports = zip(*places, strict=True)
         return replace(self, parameters=tuple({**given, "host": ",".join(hosts), "port": ",".join(ports)}.items()))
@@ -76,10 +84,13 @@ def postgres_address(url: str) -> PostgresAddress:
         "dbname": name,
         **dict(given),
     }
+    own = {} if "service" in parameters else FROM_ADDRESS
     several = {"target_session_attrs": "read-write"} if "," in parameters["host"] else {}
     return PostgresAddress(
         shown=_shown(parameters),
-        parameters=tuple((key, value) for key, value in {**_WAITS, **several, **parameters}.items() if value),
+        parameters=tuple(
+            {**own, **_WAITS, **several, **{name: value for name, value in parameters.items() if value}}.items()
+        ),
     )
 
 

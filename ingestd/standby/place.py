@@ -223,7 +223,13 @@ def _open_store(bucket: str, settings: StandbySettings) -> S3Store:
     except ImportError as error:
         raise standby_mistake(f"s3:// needs obstore: install ingestd[objects] ({error}).") from error
     endpoint, wait = settings.endpoint.rstrip("/"), timedelta(seconds=_REQUEST_SECONDS)
-    config: Any = {"region": settings.region} | ({"endpoint": endpoint} if endpoint else {})
+    # Without these settings, variables such as AWS_ENDPOINT_URL would lead to another server or bucket.
+    default = f"https://s3.{settings.region}.amazonaws.com"
+    config: Any = {
+        "region": settings.region,
+        "aws_endpoint_url_s3": endpoint or default,
+        "virtual_hosted_style_request": False,
+    }
     key: Any = None
     if settings.access_key:
         secret = settings.secret_key.get_secret_value() if settings.secret_key is not None else ""

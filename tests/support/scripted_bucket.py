@@ -20,7 +20,8 @@ class ScriptedBucket:
     """A bucket with ``objects`` by path. ``listed_etag``: the format of an ETag in a listing; ETags in headers have quotes.
 
     ``fault``: the status and body of all responses; with ``fault_at``, only for pages of listings that begin at this object or
-    later. ``page``: the number of objects in a page. ``heads``: the headers of each request, by lower-case name.
+    later. ``page``: the number of objects in a page. ``heads``: the headers of each request, by lower-case name. ``targets``: the
+    path and query of each request.
     """
 
     def __init__(self) -> None:
@@ -28,6 +29,7 @@ class ScriptedBucket:
         self.listed_etag = "&quot;{}&quot;"
         self.requests: Counter[str] = Counter()
         self.heads: list[dict[str, str]] = []
+        self.targets: list[str] = []
         self.fault: tuple[int, str] | None = None
         self.fault_at = 0
         self.page = 1_000
@@ -84,6 +86,7 @@ def scripted_bucket() -> Iterator[ScriptedBucket]:
         disable_nagle_algorithm = True  # head and body are two writes
 
         def do_GET(self) -> None:
+            bucket.targets.append(self.path)
             bucket.heads.append({name.lower(): value for name, value in self.headers.items()})
             status, headers, body = bucket.respond(self.command, self.path)
             self.send_response(status)

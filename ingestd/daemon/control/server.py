@@ -30,6 +30,9 @@ from ingestd.telemetry.catalogue.daemon import ControlUnavailable
 _REQUEST_SECONDS = 10.0
 """Time limit for a client to send its request."""
 
+ALIVE_SECONDS = 5.0
+"""While a request is executed, the client gets a blank this often, and so finds out that the daemon is not stopped."""
+
 _STOPPING = (
     "The daemon is stopping. The request may be partly executed. Check 'ingestd status', then run the command again."
 )
@@ -111,12 +114,14 @@ class ControlServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):  # the client may leave before the response
+            alive = asyncio.create_task(_show_life(writer))
             try:
                 by = await asyncio.to_thread(account, _peer_uid(writer))
                 writer.write(await self._respond(reader, by))
             except asyncio.CancelledError:
                 writer.write(encode_refusal(_STOPPING))
             finally:
+                alive.cancel()
                 writer.close()  # flushes first
             await writer.wait_closed()
 
@@ -132,6 +137,13 @@ class ControlServer:
                 return encode_response(await self._perform(request, peer))
         except IngestdError as error:
             return encode_refusal(str(error))
+
+
+async def _show_life(writer: asyncio.StreamWriter) -> None:
+    """Write blanks, which JSON permits before a value, until the connection closes."""
+    while not writer.is_closing():
+        await asyncio.sleep(ALIVE_SECONDS)
+        writer.write(b" ")
 
 
 def _peer_uid(writer: asyncio.StreamWriter) -> int:

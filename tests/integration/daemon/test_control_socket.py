@@ -9,17 +9,28 @@ import socket
 import stat
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
+from ingestd.commands import control_client
 from ingestd.core.errors import MirrorFull
+from ingestd.daemon.control import caller, server
 from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.daemon.control.caller import NoDaemon, call
-from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import DropRejected, Explain, Explained, Request, Response, RetryRejected
+from ingestd.daemon.control.refusal import DaemonSilent, RequestRefused
+from ingestd.daemon.control.requests import (
+    DropRejected,
+    Explain,
+    Explained,
+    Request,
+    Response,
+    RetryRejected,
+    decode_response,
+    encode_request,
+)
 from ingestd.daemon.control.server import ControlServer, account
 from ingestd.daemon.explanation import explain
 from ingestd.mirror.rejections import Retried, Selection
@@ -102,6 +113,63 @@ async def test_requests_are_concurrent_and_a_slow_one_delays_no_other(state: Pat
         assert not slow.done()
         free.set()
         assert await slow == Retried()
+
+
+@pytest.mark.parametrize("others", [0, 1], ids=["accepted by the kernel", "full queue"])
+async def test_the_wait_for_a_daemon_that_is_stopped_ends_with_a_sentence(
+    state: Path, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    monkeypatch.setattr(caller, "SILENT_SECONDS", 0.05)
+    with ExitStack() as sockets, short_address(socket_file(state)) as address:
+        stopped = sockets.enter_context(socket.socket(socket.AF_UNIX))
+        stopped.bind(address)
+        stopped.listen(0)
+        for _ in range(others):
+            sockets.enter_context(socket.socket(socket.AF_UNIX)).connect(address)
+        with pytest.raises(DaemonSilent, match="stopped or hangs"):
+            await call(state, DROP)
+
+
+async def test_a_daemon_shows_that_it_runs_while_it_executes_a_request(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "ALIVE_SECONDS", 0.01)
+    free = asyncio.Event()
+
+    async def perform(request: Request, by: str) -> Response:
+        await free.wait()
+        return 7
+
+    async with listening(state, perform):
+        with short_address(socket_file(state)) as address:
+            reader, writer = await asyncio.open_unix_connection(address)
+        writer.write(encode_request(DROP))
+        assert await reader.readexactly(2) == b"  "
+        free.set()
+        assert decode_response(DROP, await reader.readline()) == 7
+        writer.close()
+
+
+async def test_a_long_wait_for_the_daemon_is_explained_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = asyncio.Event()
+    shown: list[str] = []
+
+    def show(sentence: str, *, err: bool) -> None:
+        shown.append(sentence)
+        assert err
+        free.set()
+
+    async def perform(request: Request, by: str) -> Response:
+        await free.wait()
+        return 7
+
+    monkeypatch.setattr(control_client, "_EXPLAINED_SECONDS", 0.01)
+    monkeypatch.setattr(control_client, "echo", show)
+    async with listening(state, perform):
+        assert await control_client.call_daemon(state, DROP) == 7
+    (sentence,) = shown
+    assert "has not responded" in sentence
+    assert sentence.endswith("Ctrl-C ends this command, not the request.")
 
 
 async def test_a_directory_service_that_does_not_respond_delays_only_the_command(

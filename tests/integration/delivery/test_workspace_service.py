@@ -87,6 +87,20 @@ async def test_twelve_thousand_entries_arrive_exactly_and_a_change_is_one_write(
     assert mirror.status.pending() == 0
 
 
+@pytest.mark.parametrize("other", ["{id}|Mass budget", "{ID}|Mass budget", "Bench| Mass budget"])
+async def test_a_new_sink_that_pipelines_name_in_two_ways_is_created_once_and_the_second_name_is_reported(
+    service: Application, client: ServiceClient, mirror: SqliteMirror, key: str, other: str
+) -> None:
+    (workspace,) = (await client.list_workspaces()).value or ()
+    named, label = other.format(id=workspace.id, ID=workspace.id.upper()).split("|")
+    async with rig(transport=httpx.ASGITransport(service), api_key=key, deliverable=mirror.delivery) as running_rig:
+        desire_all(mirror, TO, {"P-1": ("1", "text")})
+        desire_all(mirror, SinkAddress(workspace=named, by="label", name=label), {"P-2": ("2", "text")})
+        (report,) = await running_rig.drained()
+    assert len((await client.list_sinks(workspace.id)).value or ()) == 1
+    assert "are the same sink of the service" in report.sentence
+
+
 async def test_entries_that_the_service_rejects_are_stored_with_its_message(
     service: Application, client: ServiceClient, mirror: SqliteMirror, key: str
 ) -> None:

@@ -18,6 +18,7 @@ from ingestd.standby.seal import Seal
 from ingestd.standby.shipments import BLOCK_BYTES, ShipmentManifest, Shipments, ShipmentsUnreadable, ShippingStopped
 from tests.support.object_server import BUCKET, ObjectServer
 from tests.support.postgres_databases import Databases
+from tests.support.refusing_proxy import refusing_proxy
 from tests.support.scripted_bucket import scripted_bucket
 
 KEY = bytes(range(32))
@@ -201,6 +202,17 @@ def test_a_configured_key_is_not_combined_with_credentials_of_the_environment(
         assert open_place("s3://bench/x", settings, base=tmp_path).get("identity") is None
     assert bucket.heads[0]["authorization"].startswith("AWS4-HMAC-SHA256 Credential=test/")
     assert "x-amz-security-token" not in bucket.heads[0]
+
+
+def test_no_variable_of_the_environment_leads_to_another_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"):
+        monkeypatch.setenv(name, "https://elsewhere.invalid")
+    settings = StandbySettings(region="eu-west-1", access_key="test", secret_key=SecretStr("s3cret-key"))
+    with refusing_proxy(monkeypatch) as hosts, pytest.raises(PlaceUnavailable):
+        open_place("s3://bench/x", settings, base=tmp_path).get("identity")
+    assert set(hosts) == {"s3.eu-west-1.amazonaws.com:443"}
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -35,10 +35,9 @@ class BucketAddress:
 
     @property
     def requested_endpoint(self) -> str:
-        """The URL to which the client sends requests; empty: the client derives it from the region."""
-        if self.path_style or not self.endpoint:
-            return self.endpoint
-        return _ENDPOINT.sub(rf"\g<scheme>://{self.bucket}.\g<host>", self.endpoint)
+        """The URL to which the client sends requests."""
+        endpoint = self.endpoint or f"https://s3.{self.region}.amazonaws.com"
+        return endpoint if self.path_style else _ENDPOINT.sub(rf"\g<scheme>://{self.bucket}.\g<host>", endpoint)
 
 
 def split_bucket(url: str) -> tuple[str, str]:

@@ -187,9 +187,12 @@ def _open(address: BucketAddress) -> S3Store:
         "timeout": timedelta(seconds=address.seconds),
     }
     retry: RetryConfig = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=address.seconds)}
-    config: dict[str, Any] = {"region": address.region, "virtual_hosted_style_request": not address.path_style}
-    if address.requested_endpoint:
-        config["endpoint"] = address.requested_endpoint
+    config: dict[str, Any] = {
+        "region": address.region,
+        "virtual_hosted_style_request": not address.path_style,
+        # This name has priority over AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and AWS_ENDPOINT of the environment.
+        "aws_endpoint_url_s3": address.requested_endpoint,
+    }
     provider = None
     if (path := address.credentials) is not None:
         _read_credentials(path)

@@ -224,6 +224,20 @@ def test_verify_names_the_fields_of_the_first_page(service: RestService, connect
             SourceUnavailable,
             r"ends early|can.t be unpacked",
         ),
+        (
+            Sent(
+                raw=gzip.compress(b'{"data": [{"id": 1}]}') + gzip.compress(b"[]"),
+                headers={"Content-Encoding": "gzip"},
+            ),
+            SourceBroken,
+            "continues after its end",
+        ),
+        (
+            Sent({"data": [{"id": 1}], "next_cursor": "b2Zm"}),
+            SourceBroken,
+            r"set page: \{type: cursor, path: next_cursor",
+        ),
+        (Sent({"data": [{"id": 1}], "meta": {"has_more": True}}), SourceBroken, r"meta\.has_more .* more records"),
     ],
 )
 def test_a_response_that_is_not_as_configured_is_named(
@@ -233,6 +247,35 @@ def test_a_response_that_is_not_as_configured_is_named(
     with pytest.raises(error, match=words):
         read(connect(deletes="remove", auth={"type": "bearer", "token": "s3cret-token"}))
     assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize("end", [{"has_more": False}, {"next_cursor": None}, {"next_cursor": ""}, {"next": []}])
+def test_a_member_that_says_that_there_is_no_next_page_ends_the_reading(
+    service: RestService, connect: Connect, end: dict[str, object]
+) -> None:
+    service.before = lambda _: Sent({"data": [{"id": 1}], **end})
+    (batch,) = read(connect())
+    assert batch.records.height == 1
+    if "has_more" not in end:
+        (name,) = end
+        read(connect(page={"type": "cursor", "path": name, "param": "at"}))
+    assert len(service.asked) <= 2
+
+
+@pytest.mark.parametrize("kind", ["next", "cursor"])
+def test_a_next_page_that_is_no_text_does_not_look_like_the_last_page(
+    service: RestService, connect: Connect, kind: str
+) -> None:
+    service.before = lambda _: Sent({"data": [{"id": 1}], "after": {"id": 1}})
+    page = {"type": kind, "path": "after"} | ({"param": "at"} if kind == "cursor" else {})
+    with pytest.raises(SourceBroken, match="member after that is no text"):
+        read(connect(page=page))
+
+
+def test_redirects_without_an_end_are_named(service: RestService, connect: Connect) -> None:
+    service.before = lambda _: Sent(status=302, headers={"Location": "/parts"})
+    with pytest.raises(SourceBroken, match=r"redirects \(status 302\) more than 5 times"):
+        read(connect())
 
 
 @pytest.mark.parametrize("expires", [{}, {"expires_in": "3600"}, {"expires_in": None}, {"expires_in": 3600}])

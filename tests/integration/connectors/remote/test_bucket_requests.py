@@ -16,6 +16,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Partition, Rejected, SourceUnavailable
 from ingestd.sdk.testing import acknowledgement
+from tests.support.refusing_proxy import refusing_proxy
 from tests.support.scripted_bucket import ScriptedBucket
 
 Open = Callable[..., RemoteConnector]
@@ -148,6 +149,40 @@ def test_a_configured_key_is_not_combined_with_credentials_of_the_environment(
     shown = {"s3": "AWS4-HMAC-SHA256 Credential=test/", "az": "SharedKey test:"}[scheme]
     assert bucket.heads[0]["authorization"].startswith(shown)
     assert "token-of-the-environment" not in str(bucket.heads)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "endpoint", "host"),
+    [
+        ("s3", "", "s3.eu-west-1.amazonaws.com:443"),
+        ("s3", "https://store.invalid", "store.invalid:443"),
+        ("az", "", "test.blob.core.windows.net:443"),
+        ("az", "https://store.invalid", "store.invalid:443"),
+        ("gs", "", "storage.googleapis.com:443"),
+        ("gs", "https://store.invalid", "store.invalid:443"),
+    ],
+)
+def test_no_variable_of_the_environment_leads_to_another_server(
+    connect: Open, monkeypatch: pytest.MonkeyPatch, scheme: str, endpoint: str, host: str
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"):
+        monkeypatch.setenv(name, "https://elsewhere.invalid")
+    monkeypatch.setenv("GOOGLE_BASE_URL", "https://elsewhere.invalid")
+    for name in ("AZURE_STORAGE_USE_EMULATOR", "GOOGLE_SKIP_SIGNATURE"):
+        monkeypatch.setenv(name, "true")
+    settings = {"access_key": "test", "secret_key": "c2VjcmV0", "region": "eu-west-1", "endpoint": endpoint}
+    with refusing_proxy(monkeypatch) as hosts:
+        list(connect({"url": f"{scheme}://bench/drop", "timeout_seconds": 1} | settings).verify())
+    assert set(hosts) == {host}
+
+
+def test_no_variable_of_the_environment_leads_to_another_bucket(
+    bucket: ScriptedBucket, connect_bucket: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "true")
+    bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
+    assert len(list(connect_bucket().partitions())) == 1
+    assert bucket.targets[0].startswith("/bench?")
 
 
 def test_a_temporary_folder_that_was_removed_is_not_taken_for_an_object_that_was_removed(

@@ -110,12 +110,24 @@ async def test_a_redirect_is_not_followed_and_its_target_is_reported(client_of: 
     assert "hidden" not in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "s"}', b'{"id": "s", "label": 3}'])
-async def test_a_success_without_a_record_is_unreadable(client_of: Callable[[Handler], AnyClient], body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", ""),
+        (b"<html>", ""),
+        (b'{"id": "s"}', " Object missing required field `label`."),
+        (b'{"id": "s", "label": 3}', " Expected `str`, got `int` - at `$.label`."),
+    ],
+)
+async def test_a_success_without_a_record_is_unreadable(
+    client_of: Callable[[Handler], AnyClient], body: bytes, reason: str
+) -> None:
     client = client_of(lambda _: httpx.Response(200, content=body))
     with pytest.raises(UnreadableResponse) as caught:
         await done(client.get_sink("w", "s"))
-    assert str(caught.value) == "data_sinks.get: The response has status 200 but not the content of the service."
+    assert (
+        str(caught.value) == f"data_sinks.get: The response has status 200 but not the content of the service.{reason}"
+    )
 
 
 async def test_a_response_about_another_key_is_unreadable(client_of: Callable[[Handler], AnyClient]) -> None:

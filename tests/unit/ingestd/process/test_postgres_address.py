@@ -41,7 +41,8 @@ def test_a_url_gives_the_parameters_of_libpq_and_is_shown_without_password(
     given = dict(address.parameters)
     waits = {"connect_timeout", "tcp_user_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count"}
     assert str(address) == shown
-    assert {name: value for name, value in given.items() if name not in waits} == {"dbname": "w", **parameters}
+    expected = {"dbname": "w", "target_session_attrs": "any", **parameters}
+    assert {name: value for name, value in given.items() if value and name not in waits} == expected
     assert waits <= given.keys()
 
 

@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.bucket_gate import bucket_gate
 from tests.support.object_server import credentials_file
+from tests.support.refusing_proxy import refusing_proxy
 from workspaced.core.problems import UnavailableProblem
 from workspaced.settings.environment import bucket_address
 from workspaced.storage.blobs.address import BucketAddress, split_bucket
@@ -137,6 +139,26 @@ async def test_credentials_are_read_again_from_their_file(tmp_path: Path) -> Non
     path.unlink()
     with pytest.raises(UnavailableProblem):
         await bucket.holds(NAME, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "host"),
+    [
+        ({"endpoint": "https://store.invalid"}, "store.invalid:443"),
+        ({"region": "eu-west-1"}, "s3.eu-west-1.amazonaws.com:443"),
+        ({"region": "eu-west-1", "path_style": False}, "files.s3.eu-west-1.amazonaws.com:443"),
+    ],
+)
+async def test_no_variable_of_aws_leads_to_another_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], host: str
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"):
+        monkeypatch.setenv(name, "https://elsewhere.invalid")
+    with refusing_proxy(monkeypatch) as hosts:
+        bucket = Bucket(BucketAddress(bucket="files", seconds=2, credentials=credentials_file(tmp_path), **settings))
+        with pytest.raises(UnavailableProblem):
+            await bucket.holds(NAME, 3)
+    assert set(hosts) == {host}
 
 
 @pytest.mark.parametrize(
