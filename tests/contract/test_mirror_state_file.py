@@ -241,6 +241,11 @@ def test_a_file_that_another_file_replaced_is_neither_written_nor_read_until_it_
                 state.reader()
             assert "was moved" in state.unwritable
         away.rename(path)
+        log = path.with_name(f"{path.name}-wal")
+        log.rename(away)
+        with pytest.raises(MirrorFull, match="with its log"), state.writing():
+            pass
+        away.rename(log)
         with state.writing() as connection:
             connection.execute("INSERT INTO pipeline (name) VALUES ('p')")
         assert state.unwritable == ""

@@ -81,7 +81,7 @@ class StateFile:
                 for pragma in _PRAGMAS:
                     self._writer.execute(pragma)
                 _migrate(self._writer, version)
-            self._place = _place_of(path)
+            self._places = _places_of(path)
             undo.pop_all()
 
     @contextmanager
@@ -193,9 +193,9 @@ class StateFile:
         """Refuse to use a file that was moved, replaced or removed, because SQLite would continue to write to it.
 
         Raises:
-            MirrorFull: the file was moved, replaced or removed.
+            MirrorFull: the file or its log was moved, replaced or removed.
         """
-        if _place_of(self.path) != self._place:
+        if _places_of(self.path) != self._places:
             raise moved(self.path)
 
     def _note_full(self, error: MirrorFull) -> None:
@@ -248,6 +248,11 @@ class StateFile:
 
     def _connect(self, uri: str) -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, factory=self._factory)
+
+
+def _places_of(path: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Return the places of the file and of its log, which exists as long as a connection is open."""
+    return _place_of(path), _place_of(path.with_name(f"{path.name}-wal"))
 
 
 def _place_of(path: Path) -> tuple[int, int] | None:

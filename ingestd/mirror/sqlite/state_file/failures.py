@@ -89,8 +89,8 @@ def failure_of(error: sqlite3.DatabaseError, path: Path, *, opened: bool) -> Mir
 def moved(path: Path) -> MirrorFull:
     """Return the error for a file that was moved while it was in use; it can be used again when it is put back."""
     return MirrorFull(
-        f"{path} was moved, replaced or removed while ingestd was using it. Put it back. If it is lost, stop ingestd, use"
-        " 'ingestd restore' with a backup, and start it again."
+        f"{path} was moved, replaced or removed while ingestd was using it. Put it back with its log {path.name}-wal. If it is"
+        " lost, stop ingestd, use 'ingestd restore' with a backup, and start it again."
     )
 
 
