@@ -17,6 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from ingestd.process.http_server.limits import KNOWN_CALLER
+from ingestd.process.http_server.registry import source_of
 from ingestd.wire import names
 from ingestd.wire.writer import Writer
 from workspaced.core.asgi import ClientDisconnect, Receive, Scope, Send
@@ -253,11 +254,11 @@ class Dispatch:
                 else await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
             )
         except (UnauthenticatedProblem, TooManyRequests):
-            scope["state"]["rate"] = self._authentication.failures.look(address).headers
+            scope["state"]["rate"] = self._authentication.failures.look(source_of(address)).headers
             raise
         if principal is not None:
             scope["state"][KNOWN_CALLER] = True
-        allowance = await self._rate.admit(principal.key_id if principal else f"address {address}")
+        allowance = await self._rate.admit(principal.key_id if principal else f"address {source_of(address)}")
         scope["state"]["rate"] = (*allowance.headers, *_expiry(principal, self._now()))
         allowance.require()
         return principal
