@@ -54,6 +54,7 @@ from workspaced.storage.store import Store
 from workspaced.telemetry.metrics import Metrics
 
 _IGNORED_NAMES = 20
+_IGNORED_CHARACTERS = 64
 _CACHED_PATHS = 1_024
 _CACHED_BYTES = 512
 _ANNOUNCED_MS: Final = 30 * 86_400_000
@@ -312,7 +313,7 @@ class Dispatch:
             self._metrics.wrote(response.written)
         if not work.ignored:
             return response
-        ignored = ",".join(quote(name, safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
+        ignored = ",".join(quote(name[:_IGNORED_CHARACTERS], safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
         return msgspec.structs.replace(response, headers=(*response.headers, ("X-Ignored-Fields", ignored)))
 
     def _problem_response(self, problem: Problem, operation: Operation | None, scope: Scope, path: str) -> Response:
