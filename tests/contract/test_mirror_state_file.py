@@ -253,6 +253,23 @@ def test_a_file_that_another_file_replaced_is_neither_written_nor_read_until_it_
         state.close()
 
 
+def test_a_folder_that_a_file_replaced_is_reported_until_it_is_back(tmp_path: Path) -> None:
+    folder, away = tmp_path / "var", tmp_path / "away"
+    state = StateFile(folder / "ingestd.db")
+    try:
+        folder.rename(away)
+        folder.touch()
+        for use in (state.writing, state.reading):
+            with pytest.raises(MirrorFull, match="cannot be used at the moment: Not a directory"), use():
+                pass
+        folder.unlink()
+        away.rename(folder)
+        with state.writing():
+            pass
+    finally:
+        state.close()
+
+
 def later_migrations(monkeypatch: pytest.MonkeyPatch, *scripts: str) -> None:
     """Let the program have these migrations after its own."""
     own = connection_module.migrations()

@@ -228,12 +228,12 @@ class SqliteStore(Store):
 
 
 def _identities(path: Path) -> list[tuple[int, int] | None]:
-    """Return device and inode of the database file and of its log, which exists while a connection is open; None: no file."""
+    """Return device and inode of the database file and of its log, which exists while a connection is open; None: not found."""
     found: list[tuple[int, int] | None] = []
     for file in (path, path.with_name(f"{path.name}-wal")):
         try:
             status = file.stat()
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:  # also if the folder may not be read any more
             found.append(None)
         else:
             found.append((status.st_dev, status.st_ino))

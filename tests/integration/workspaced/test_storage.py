@@ -213,7 +213,12 @@ def _replace(path: Path) -> None:
     path.touch()
 
 
-@pytest.mark.parametrize("change", [_move, _replace])
+def _loop(path: Path) -> None:
+    path.rename(path.with_name("away"))
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize("change", [_move, _replace, _loop])
 @pytest.mark.parametrize("name", ["s.db", "s.db-wal"])
 async def test_a_moved_file_is_neither_written_nor_read_until_it_is_back(
     store: SqliteStore, tmp_path: Path, name: str, change: Callable[[Path], None]

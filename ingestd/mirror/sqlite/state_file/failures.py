@@ -94,6 +94,11 @@ def moved(path: Path) -> MirrorFull:
     )
 
 
+def unreachable(error: OSError, path: Path) -> MirrorError:
+    """Return the error for a file in use that can't be examined, for example because its folder may not be read any more."""
+    return _of_the_disk(error.strerror or str(error), path, temporary=True)
+
+
 def _of_the_disk(reason: str, path: Path, *, temporary: bool) -> MirrorError:
     """Return the error for an I/O failure. ``temporary``: the file was in use, or the disk failed; else access is denied."""
     if not _has_room(path):
