@@ -144,7 +144,7 @@ class Application:
             sessions=self._sessions,
             proxies=settings.proxies,
             limits=limits,
-            read_table_file=TableFiles(settings.data, settings.conversion).read,
+            read_table_file=TableFiles(self._incoming, settings.conversion).read,
         )
         self._stop_seconds = settings.deliveries.stop_seconds
         self._deliveries = Worker(

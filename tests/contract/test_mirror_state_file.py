@@ -241,9 +241,31 @@ def test_a_file_that_another_file_replaced_is_neither_written_nor_read_until_it_
                 state.reader()
             assert "was moved" in state.unwritable
         away.rename(path)
+        log = path.with_name(f"{path.name}-wal")
+        log.rename(away)
+        with pytest.raises(MirrorFull, match="with its log"), state.writing():
+            pass
+        away.rename(log)
         with state.writing() as connection:
             connection.execute("INSERT INTO pipeline (name) VALUES ('p')")
         assert state.unwritable == ""
+    finally:
+        state.close()
+
+
+def test_a_folder_that_a_file_replaced_is_reported_until_it_is_back(tmp_path: Path) -> None:
+    folder, away = tmp_path / "var", tmp_path / "away"
+    state = StateFile(folder / "ingestd.db")
+    try:
+        folder.rename(away)
+        folder.touch()
+        for use in (state.writing, state.reading):
+            with pytest.raises(MirrorFull, match="cannot be used at the moment: Not a directory"), use():
+                pass
+        folder.unlink()
+        away.rename(folder)
+        with state.writing():
+            pass
     finally:
         state.close()
 

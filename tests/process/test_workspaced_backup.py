@@ -55,6 +55,25 @@ def test_a_restore_has_exactly_the_state_of_the_backup(tmp_path: Path) -> None:
         assert http.get(download, follow_redirects=True).content == _BYTES
 
 
+def test_a_backup_is_not_mixed_with_the_log_that_a_killed_service_left(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    key = new_key(data)
+    with WorkspaceService(data) as service, service.client(key) as http:
+        sink, _ = _filled(http)
+        assert workspaced("backup", str(copy), "--data", str(data)).returncode == 0
+        assert http.post(f"{sink}/mass", json={"key": "later", "value": "1"}).status_code == 200
+        service.kill()
+    shutil.copytree(copy, data, dirs_exist_ok=True)
+    for command in (("migrate",), ("keys", "list"), ("serve",), ("backup", str(tmp_path / "second"))):
+        refused = workspaced(*command, "--data", str(data))
+        assert refused.returncode == 78, refused
+        assert "is a restored backup, but" in refused.stderr
+    (data / "workspaced.db-wal").unlink()
+    (data / "workspaced.db-shm").unlink()
+    with WorkspaceService(data) as service, service.client(key) as http:
+        assert _keys(http, sink) == {f"k{number}" for number in range(500)}
+
+
 def test_a_backup_of_postgres_is_restored_by_pg_restore(tmp_path: Path, postgres_databases: Databases) -> None:
     data, copy = tmp_path / "data", tmp_path / "copy"
     with postgres_databases.migrated() as url, postgres_databases.empty() as new:

@@ -149,6 +149,24 @@ def test_a_port_in_use_is_reported_in_one_sentence(tmp_path: Path, option: str, 
     )
 
 
+@pytest.mark.parametrize("option", ["--host", "--admin-host"])
+@pytest.mark.parametrize(
+    ("host", "sentence"),
+    [
+        ("", "is empty. Give an address of this machine, or 0.0.0.0 for all."),
+        ("[::1]", "(no address is known for this name). Give an address of this machine, such as 127.0.0.1 or ::1."),
+        ("192.0.2.1", "(Cannot assign requested address). Give an address of this machine, such as 127.0.0.1 or ::1."),
+    ],
+)
+def test_an_address_that_is_not_of_this_machine_is_reported(
+    tmp_path: Path, option: str, host: str, sentence: str
+) -> None:
+    refused = workspaced("serve", "--data", str(tmp_path / "data"), "--admin-port", "40000", option, host)
+    assert (refused.returncode, refused.stdout) == (69, "")
+    assert refused.stderr.endswith(f"{sentence}\n")
+    assert not (tmp_path / "data").exists()
+
+
 def test_an_unwritable_folder_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     refused = workspaced("serve", "--data", str(tmp_path / "file" / "data"), "--port", "0")

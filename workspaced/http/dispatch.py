@@ -17,6 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from ingestd.process.http_server.limits import KNOWN_CALLER
+from ingestd.process.http_server.registry import source_of
 from ingestd.wire import names
 from ingestd.wire.writer import Writer
 from workspaced.core.asgi import ClientDisconnect, Receive, Scope, Send
@@ -53,6 +54,7 @@ from workspaced.storage.store import Store
 from workspaced.telemetry.metrics import Metrics
 
 _IGNORED_NAMES = 20
+_IGNORED_CHARACTERS = 64
 _CACHED_PATHS = 1_024
 _CACHED_BYTES = 512
 _ANNOUNCED_MS: Final = 30 * 86_400_000
@@ -253,11 +255,11 @@ class Dispatch:
                 else await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
             )
         except (UnauthenticatedProblem, TooManyRequests):
-            scope["state"]["rate"] = self._authentication.failures.look(address).headers
+            scope["state"]["rate"] = self._authentication.failures.look(source_of(address)).headers
             raise
         if principal is not None:
             scope["state"][KNOWN_CALLER] = True
-        allowance = await self._rate.admit(principal.key_id if principal else f"address {address}")
+        allowance = await self._rate.admit(principal.key_id if principal else f"address {source_of(address)}")
         scope["state"]["rate"] = (*allowance.headers, *_expiry(principal, self._now()))
         allowance.require()
         return principal
@@ -311,7 +313,7 @@ class Dispatch:
             self._metrics.wrote(response.written)
         if not work.ignored:
             return response
-        ignored = ",".join(quote(name, safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
+        ignored = ",".join(quote(name[:_IGNORED_CHARACTERS], safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
         return msgspec.structs.replace(response, headers=(*response.headers, ("X-Ignored-Fields", ignored)))
 
     def _problem_response(self, problem: Problem, operation: Operation | None, scope: Scope, path: str) -> Response:

@@ -127,28 +127,33 @@ class _Spool:
             self._keep(part)
             return
         await self._room.take(self._caller, len(part), is_contended=self._is_contended)
+        try:
+            await self._append(part)
+        except OSError as error:
+            structlog.get_logger().warning("spool_not_written", reason=error.strerror, folder=str(self._room.folder))
+            while self._items:  # without disk space, reading waits for the client
+                self._drained.clear()
+                await self._drained.wait()
+            self._keep(part)
+
+    async def _append(self, part: bytes) -> None:
+        """Write bytes, for which there is room, to the last file. Raises OSError: the file can't be created or written."""
         last = self._items[-1] if self._items else None  # the segment may have been read to its end meanwhile
         if not isinstance(last, _Segment) or last.size >= _SEGMENT_BYTES:
-            last = _Segment(self._room.folder)
+            try:
+                last = _Segment(self._room.folder)
+            except OSError:
+                self._room.release(self._caller, len(part))
+                raise
             self._items.append(last)
         self._reserved[last] = self._reserved.get(last, 0) + len(part)
         last.is_busy = True
         try:
             await _on_thread(partial(last.write, part))
             last.size += len(part)
-        except OSError as error:
-            failure: OSError | None = error
-        else:
-            failure = None
         finally:
             last.is_busy = False
             self._filled.set()
-        if failure is not None:
-            structlog.get_logger().warning("spool_not_written", reason=failure.strerror, folder=str(self._room.folder))
-            while self._items:  # without disk space, reading waits for the client
-                self._drained.clear()
-                await self._drained.wait()
-            self._keep(part)
 
     def _keep(self, part: bytes) -> None:
         self._items.append(part)

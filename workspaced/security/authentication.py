@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from ingestd.process.http_server.registry import source_of
 from workspaced.core.problems import Problem, TooManyRequests, UnauthenticatedProblem
 from workspaced.security import audit_log as audit
 from workspaced.security import key_store as keys
@@ -34,7 +35,8 @@ class Authentication:
     """Verifies keys. A valid key is cached for ``cache_seconds``, so a revoked key is accepted for at most this time.
 
     After too many failures from an address, only keys in the cache are accepted from this address. So guessed keys cause no
-    query, and other callers from the same address can continue.
+    query, and other callers from the same address can continue. An IPv6 /64 network counts as one address, because one client
+    can use all its addresses.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Authentication:
         known = self._known.get(sha256)
         if known and self._is_fresh(known.at):
             return known.principal
-        if known is None and not (left := self.failures.look(address)).allowed:
+        if known is None and not (left := self.failures.look(source_of(address))).allowed:
             raise TooManyRequests(
                 "too_many_failed_authentications",
                 "Too many requests from this address had no valid API key.",
@@ -167,8 +169,9 @@ class Authentication:
             "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
         )
         self._count_failure(refused.reason)
-        await self.failures.admit(address)
-        if self._sampled.take(address).allowed:
+        source = source_of(address)
+        await self.failures.admit(source)
+        if self._sampled.take(source).allowed:
             action = AuditAction(action="authentication.refused", resource_id=refused.key_id)
             actor = Actor(principal="", key_id=refused.key_id, request_id=request_id, address=address)
             self._write_in_background("failure_not_noted", lambda tx: audit.note(tx, actor, action, now=now))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 
@@ -20,14 +21,18 @@ def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
     Raises:
         PortTaken: the port is in use, or the address does not belong to this machine. The error names ``option``.
     """
+    if not host:  # the system would listen on every address, which a script with an unset variable does not intend
+        raise PortTaken(f"The address for {option} is empty. Give an address of this machine, or 0.0.0.0 for all.")
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise PortTaken(
-            f"The service can't listen on {host} port {port} ({os.strerror(error.errno or 0)}). "
-            f"Stop the program that uses it, or set another port with {option}."
-        ) from error
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else "no address is known for this name"
+        remedy = f"Stop the program that uses it, or set another port with {option}."
+        if number in {errno.EADDRNOTAVAIL, errno.EINVAL} or number < 0:
+            remedy = "Give an address of this machine, such as 127.0.0.1 or ::1."
+        raise PortTaken(f"The service can't listen on {host} port {port} ({reason}). {remedy}") from error
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     return listener
 

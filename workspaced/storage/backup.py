@@ -17,6 +17,7 @@ from workspaced.storage.blobs.blobs import GRACE_MS
 from workspaced.storage.blobs.port import IDENTITY
 from workspaced.storage.disk import flush
 from workspaced.storage.port import StorageUnusable
+from workspaced.storage.sqlite_store import require_own_log
 
 if TYPE_CHECKING:
     from workspaced.storage.postgres_connection import PostgresConnection
@@ -70,6 +71,7 @@ def _copy_records(address: Address, folder: Path) -> None:
 def _copy_sqlite(source: Path, target: Path) -> None:
     if not source.is_file():
         raise StorageUnusable(f"There is no database {source}. Give the data folder of a service that has run.")
+    require_own_log(source)
     reading = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
     writing = sqlite3.connect(target)
     try:

@@ -6,12 +6,14 @@ import asyncio
 import fcntl
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar, Unpack
 
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage import migrations, schema
+from workspaced.storage.batchable import Outcome, Work
 from workspaced.storage.disk import make_private_file, make_private_folder
 from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.sqlite import BUSY_SECONDS, SqliteTransaction, connect, transaction
@@ -20,6 +22,7 @@ from workspaced.storage.store import BRIEF_READERS, Store, StoreOptions
 
 T = TypeVar("T")
 _PAUSE_SECONDS = 0.05
+_MODE_OFFSET, _ROLLBACK_MODE = 18, b"\x01"  # of SQLite's file header; 2 is WAL mode
 
 
 @contextmanager
@@ -51,6 +54,7 @@ def _open(path: Path, stack: ExitStack, busy_seconds: float) -> sqlite3.Connecti
     # Several processes may start at once, and a change of the journal mode does not wait for SQLite's own locks.
     with lock_path.open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        require_own_log(path)
         use = stack.enter_context(use_path.open("ab"))
         fcntl.flock(use, fcntl.LOCK_SH)
         make_private_file(path)  # before SQLite opens it, because SQLite's log gets the mode of the database file
@@ -62,6 +66,36 @@ def _open(path: Path, stack: ExitStack, busy_seconds: float) -> sqlite3.Connecti
                 _run_step(connection, step)
             fcntl.flock(use, fcntl.LOCK_SH)
         return connection
+
+
+def require_own_log(path: Path) -> None:
+    """Check that a log beside a database that no process uses belongs to it, because SQLite writes any valid log into the file.
+
+    A backup is not in WAL mode, and a database with a log is. If a process uses the database, its log is in use, too, and the
+    file is not opened: closing it would release the locks of SQLite if that process is this process.
+
+    Raises:
+        StorageUnusable: the file is a restored backup, and a killed service has left the log of the database before.
+        OSError: the folder can't be read.
+    """
+    log, use_path = (path.with_name(f"{path.name}{end}") for end in ("-wal", ".use"))
+    if not (path.exists() and log.exists() and log.stat().st_size):
+        return
+    with ExitStack() as stack:
+        if use_path.exists():
+            use = stack.enter_context(use_path.open("rb"))
+            try:
+                fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        with path.open("rb") as file:
+            file.seek(_MODE_OFFSET)
+            if file.read(1) != _ROLLBACK_MODE:
+                return
+    raise StorageUnusable(
+        f"The database {path} is a restored backup, but {log} is the log of the database that was there before. Together "
+        f"they would be damaged. Delete {log.name} and {path.name}-shm in {path.parent}, and start again."
+    )
 
 
 def _use_alone(use: BinaryIO, path: Path, seconds: float) -> None:
@@ -97,6 +131,7 @@ def migrate(path: Path) -> tuple[int, int]:
     """
     before = 0
     if path.exists():
+        require_own_log(path)
         with closing(connect(path, readonly=True)) as connection:
             try:
                 before = schema.reached(SqliteTransaction(connection)).number
@@ -130,13 +165,21 @@ class SqliteStore(Store):
         self._reader_count = options["readers"] + BRIEF_READERS
         self._idle: list[sqlite3.Connection] = []
         self._connected = ExitStack()
+        self._opened = _identities(path)
 
     async def start(self) -> None:
         """Open the file, and migrate its schema. Raises StorageUnusable: the file can't be used."""
         opening = open_database(self._path, busy_seconds=self._busy_seconds)
         connection = await asyncio.to_thread(self._connected.enter_context, opening)
         self._idle = [connect(self._path, readonly=True) for _ in range(self._reader_count)]
-        self._start_writer(SqliteGroup(connection, announce=self._announce).perform)
+        group = SqliteGroup(connection, announce=self._announce)
+        self._opened = _identities(self._path)
+
+        def perform(works: Sequence[Work]) -> list[Outcome]:
+            self._require_place()
+            return group.perform(works)
+
+        self._start_writer(perform)
 
     async def require_room(self) -> None:
         """Do nothing: a file permits any number of connections. See `Store.require_room`."""
@@ -148,7 +191,22 @@ class SqliteStore(Store):
         while self._idle:
             self._idle.pop().close()
 
+    def _require_place(self) -> None:
+        """Check that the path still names the opened file, because SQLite would continue to use a moved or removed file.
+
+        Raises:
+            UnavailableProblem: the file or its log was moved, replaced or removed.
+        """
+        if _identities(self._path) != self._opened:
+            raise UnavailableProblem(
+                "storage_moved",
+                "The service's database or its log was moved, replaced or removed while the service uses it. Put it back as it "
+                "was, or stop the service, restore a backup, and start the service.",
+                retry_seconds=30,
+            )
+
     def _query(self, query: Callable[[ReadTransaction], T]) -> T:
+        self._require_place()
         connection = self._idle.pop()  # there is a connection for each thread
         try:
             with transaction(connection, write=False) as view:
@@ -157,6 +215,7 @@ class SqliteStore(Store):
             self._idle.append(connection)
 
     def _steps(self, query: Callable[[ReadTransaction], Iterator[T]]) -> Generator[T, None, None]:
+        self._require_place()
         with (
             closing(connect(self._path, readonly=True)) as connection,
             transaction(connection, write=False) as view,
@@ -166,6 +225,19 @@ class SqliteStore(Store):
     @staticmethod
     def _check_writable(tx: Transaction) -> None:
         tx.one("SELECT 1")  # the transaction itself takes the write lock
+
+
+def _identities(path: Path) -> list[tuple[int, int] | None]:
+    """Return device and inode of the database file and of its log, which exists while a connection is open; None: not found."""
+    found: list[tuple[int, int] | None] = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        try:
+            status = file.stat()
+        except OSError:  # also if the folder may not be read any more
+            found.append(None)
+        else:
+            found.append((status.st_dev, status.st_ino))
+    return found
 
 
 def _missing_steps(connection: sqlite3.Connection, path: Path) -> list[migrations.MigrationStep]:

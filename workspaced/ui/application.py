@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
+from functools import partial
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -259,7 +261,10 @@ async def _form(receive: Receive, headers: RequestHeaders, *, limit: int) -> dic
     body = await read_body(receive, headers, limit=limit)
     most = _FORM_FIELDS if limit <= FORM_BYTES else _LONG_FORM_FIELDS
     try:
-        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=most, errors="strict")
+        parse = partial(parse_qsl, keep_blank_values=True, max_num_fields=most, errors="strict")
+        text = body.decode("ascii")
+        # The escapes of a large form, such as a table, take seconds.
+        fields = parse(text) if len(text) <= FORM_BYTES else await asyncio.to_thread(parse, text)
     except ValueError as error:
         raise Invalid("bad_form", "The form can't be read. Go back, reload the page and try again.") from error
     values: dict[str, list[str]] = {}

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from ingestd.process.http_server.registry import source_of
 from workspaced.core.json_body import encode
 from workspaced.core.problems import UnavailableProblem
 from workspaced.http.responses import HeldParts, Response
@@ -65,7 +66,7 @@ class LiveUpdates:
         """
         if self._closing.is_set() or len(self._open) >= self._limits.live_streams:
             raise PageRefused(503, "Busy", "No more pages can be kept up to date. Reload this page by hand.")
-        counted = request.session.principal.key_id, request.address
+        counted = request.session.principal.key_id, source_of(request.address)
         for limit, of, mine in (
             (self._limits.live_streams_per_key, 0, "with your key"),
             (self._limits.live_streams_per_address, 1, "from your address"),

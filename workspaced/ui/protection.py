@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.responses import Headers
@@ -54,7 +53,7 @@ def is_same_origin(headers: RequestHeaders) -> bool:
     if site is not None:
         return site == "same-origin"
     origin = headers.get("Origin")
-    return origin is None or urlsplit(origin).netloc == headers.get("Host")
+    return origin is None or origin.partition("://")[2] == headers.get("Host")
 
 
 def safe_return(path: str) -> str:

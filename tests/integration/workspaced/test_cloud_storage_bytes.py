@@ -283,6 +283,17 @@ async def test_a_full_disk_is_a_503_with_a_message_and_leaves_nothing(
     assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 201
 
 
+async def test_a_removed_folder_is_a_503_with_a_message(files: CloudFiles, settings: WorkspacedSettings) -> None:
+    away = settings.blob_folder.with_name("away")
+    settings.blob_folder.rename(away)
+    params = {"workspaceId": files.workspace, "fileName": "a.bin"}
+    response = await files.http.post(FILES, params=params, content=b"abc")
+    assert (response.status_code, response.json()["code"]) == (503, "storage_failed")
+    assert response.json()["detail"] == "The folder that holds files can't be used (No such file or directory)."
+    away.rename(settings.blob_folder)
+    assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 201
+
+
 async def test_missing_bytes_are_reported_before_the_response_begins(
     files: CloudFiles, settings: WorkspacedSettings
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import io
 import json
 import os
@@ -23,11 +24,14 @@ from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
 from tests.support.workbook_bytes import ods as libre_office
 from tests.support.workbook_bytes import ods_cell, ods_row, xls
+from workspaced.core.problems import UnavailableProblem
 from workspaced.core.table_file import TableFile
 from workspaced.resources.cloud_storage import child, job
 from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.table_files import TableFiles
 from workspaced.settings.workers import ConversionSettings
+from workspaced.storage.blobs.file_threads import FileThreads
+from workspaced.storage.blobs.received_bytes import IncomingFolder
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +169,14 @@ async def test_a_duration_in_a_workbook_is_hours_minutes_and_seconds(tmp_path: P
     assert made.table("Sheet.parquet")["balance"].to_list() == ["36:00:00", "-06:00:00", "00:00:00.5"]
 
 
+async def table_of(folder: Path, name: str, content: bytes) -> TableFile:
+    threads = FileThreads(1)
+    try:
+        return await TableFiles(IncomingFolder(folder, threads), ConversionSettings()).read(name, content)
+    finally:
+        await threads.stop()
+
+
 async def test_an_imported_error_or_formula_without_a_value_is_no_empty_cell(tmp_path: Path) -> None:
     cells = (
         '<c r="A1" t="e"><v>#N/A</v></c>',
@@ -174,10 +186,10 @@ async def test_an_imported_error_or_formula_without_a_value_is_no_empty_cell(tmp
         '<c r="A5"><f>1+1</f><v>2</v></c>',
     )
     rows = "".join(f'<row r="{number}">{cell}</row>' for number, cell in enumerate(cells, start=1))
-    table = await TableFiles(tmp_path, ConversionSettings()).read("a.xlsx", xlsx({"S": rows}))
+    table = await table_of(tmp_path, "a.xlsx", xlsx({"S": rows}))
     assert table.text == "#N/A\t\n#SPILL!\t\na formula without a saved value\t\n\t0.1\n2\t\n"
     error = ods_cell("#DIV/0!", 'office:value-type="string" office:string-value="" calcext:value-type="error"')
-    table = await TableFiles(tmp_path, ConversionSettings()).read("a.ods", libre_office(ods_row(ods_cell("a"), error)))
+    table = await table_of(tmp_path, "a.ods", libre_office(ods_row(ods_cell("a"), error)))
     assert table.text == "a\t#DIV/0!\n"
 
 
@@ -192,7 +204,7 @@ async def test_an_imported_error_or_formula_without_a_value_is_no_empty_cell(tmp
 async def test_an_import_reads_the_texts_that_a_pipeline_reads(
     tmp_path: Path, name: str, content: bytes, expected: str
 ) -> None:
-    assert (await TableFiles(tmp_path, ConversionSettings()).read(name, content)).text == expected
+    assert (await table_of(tmp_path, name, content)).text == expected
     if name == "a.ods":  # a text without a type is not lost by the conversion to Parquet, either
         made = await _made(tmp_path, name, content)
         assert made.table("S.parquet").rows() == [("a", "00417")]
@@ -206,8 +218,20 @@ async def test_an_import_reads_the_first_visible_sheet_with_cells(tmp_path: Path
     book.create_sheet("Cover")
     book.create_sheet("Masses").append(["a", 1])
     book.save(content)
-    table = await TableFiles(tmp_path, ConversionSettings()).read("masses.xlsx", content.getvalue())
+    table = await table_of(tmp_path, "masses.xlsx", content.getvalue())
     assert table == TableFile(text="a\t1\n", sheet="Masses", others=2)
+
+
+async def test_an_import_without_disk_space_is_reported_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_path: Path, _content: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UnavailableProblem, match="The disk that holds files is full"):
+        await table_of(tmp_path, "a.xlsx", xlsx({"S": ""}))
+    assert list(await asyncio.to_thread(tmp_path.iterdir)) == []
 
 
 async def test_an_open_document_is_converted_as_a_workbook(tmp_path: Path) -> None:

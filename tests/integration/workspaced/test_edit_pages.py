@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import httpx
 import openpyxl
@@ -15,7 +19,10 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.test_pages import OWN, sign_in, visiting
 from tests.support.api_client import api_client
 from workspaced.app import Application
+from workspaced.ui import application
+from workspaced.ui.edit import table_import
 
+DEADLINE_SECONDS = 30
 HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 
 
@@ -392,6 +399,33 @@ async def test_a_preview_says_how_the_table_is_read_and_which_values_are_texts(
     for wrong in ("0", "x"):
         refused = await send(browser, page, **choices, first=wrong)
         assert (refused.status_code, "number of the row in which the table begins" in refused.text) == (400, True)
+
+
+@pytest.mark.parametrize(("module", "slow"), [(table_import, "cells_of"), (application, "parse_qsl")])
+async def test_other_requests_continue_while_a_large_table_is_read(
+    browser: httpx.AsyncClient,
+    http: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    slow: str,
+) -> None:
+    workspace = await workspace_of(http)
+    page = f"/ui/workspaces/{workspace}/sinks/{await sink_of(http, workspace)}/import"
+    token = (await hidden_of(browser, page))["form_token"]
+    begun, responded, work = threading.Event(), threading.Event(), getattr(module, slow)
+
+    def wait(*given: Any, **named: Any) -> Any:
+        begun.set()
+        assert responded.wait(DEADLINE_SECONDS)
+        return work(*given, **named)
+
+    monkeypatch.setattr(module, slow, wait)
+    form = {"form_token": token, "table": "key,value\n" + "".join(f"k{number},1\n" for number in range(2_000))}
+    reading = asyncio.create_task(browser.post(page, data=form, headers=OWN))
+    assert await asyncio.to_thread(begun.wait, DEADLINE_SECONDS)
+    assert (await http.get("/healthz")).status_code == 200
+    responded.set()
+    assert (await reading).status_code == 200
 
 
 async def test_files_of_tables_are_read_and_others_are_refused_with_a_sentence(

@@ -101,6 +101,25 @@ async def test_too_many_invalid_keys_from_an_address_are_429_and_valid_ones_work
         assert (await http.get("/v1/workspace", headers=elsewhere)).status_code == 200
 
 
+async def test_the_addresses_of_an_ipv6_network_share_a_limit(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
+    # contract G20
+    limits = Limits(failed_authentications_per_minute=3, requests_per_minute=1, request_burst=3)
+    proxies = Proxies(networks=(ip_network("127.0.0.0/8"),))
+    async with _client(settings, None, limits=limits, proxies=proxies) as http:
+        for key, code in (({}, "rate_limited"), ({"x-api-key": "wrong"}, "too_many_failed_authentications")):
+            path = "/v1/workspace/00000000-0000-4000-8000-000000000000"
+            sent = [await http.get(path, headers={**key, "X-Forwarded-For": f"2001:db8::{n}"}) for n in range(1, 5)]
+            assert [response.status_code for response in sent] == [401, 401, 401, 429]
+            assert sent[-1].json()["code"] == code
+            elsewhere = {**key, "X-Forwarded-For": "2001:db8:0:1::1"}
+            assert (await http.get(path, headers=elsewhere)).status_code == 401
+    async with _client(settings, make_key()) as http:  # the first service has written its audit rows when it ends
+        rows = (await http.get("/v1/audit-log?action=authentication.refused")).json()
+        assert sorted(row["ip"] for row in rows) == ["2001:db8:0:1::1", "2001:db8::1"]
+
+
 async def test_a_client_does_not_choose_its_address_by_a_line_before_that_of_its_proxy(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:

@@ -204,6 +204,38 @@ async def test_a_stream_can_be_closed_early_and_releases_its_slot(store: SqliteS
     assert [value async for value in store.stream(_count_up)] == [1, 2, 3, 4, 5]
 
 
+def _move(path: Path) -> None:
+    path.rename(path.with_name("away"))
+
+
+def _replace(path: Path) -> None:
+    path.rename(path.with_name("away"))
+    path.touch()
+
+
+def _loop(path: Path) -> None:
+    path.rename(path.with_name("away"))
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize("change", [_move, _replace, _loop])
+@pytest.mark.parametrize("name", ["s.db", "s.db-wal"])
+async def test_a_moved_file_is_neither_written_nor_read_until_it_is_back(
+    store: SqliteStore, tmp_path: Path, name: str, change: Callable[[Path], None]
+) -> None:
+    def one(tx: ReadTransaction) -> object:
+        return tx.one("SELECT 1")
+
+    change(tmp_path / name)
+    for attempt in (store.write(one), store.read(one), anext(store.stream(_count_up)), store.check()):
+        with pytest.raises(UnavailableProblem, match="was moved, replaced or removed") as refused:
+            await attempt
+        assert refused.value.code == "storage_moved"
+    (tmp_path / "away").replace(tmp_path / name)
+    await store.check()
+    assert [await store.write(one), await store.read(one)] == [(1,), (1,)]
+
+
 def test_the_file_is_in_wal_mode_and_every_commit_is_flushed(tmp_path: Path) -> None:
     # contract P1
     with open_database(tmp_path / "s.db") as connection:

@@ -36,6 +36,7 @@ def test_a_pager_links_to_the_first_page_and_to_the_next_page() -> None:
         ({"Origin": "https://host:8", "Host": "host:8"}, True),
         ({"Origin": "https://host:8", "Host": "host"}, False),
         ({"Origin": "null", "Host": "host"}, False),
+        ({"Origin": "http://[", "Host": "host"}, False),
         ({"Origin": "https://evil", "Host": "host", "Sec-Fetch-Site": "same-origin"}, True),
         ({"Sec-Fetch-Site": "cross-site"}, False),
         ({"Sec-Fetch-Site": ""}, False),

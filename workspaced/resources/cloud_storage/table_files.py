@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,8 @@ from workspaced.core.table_file import TableFile
 from workspaced.resources.cloud_storage import job
 from workspaced.resources.cloud_storage.converters.registry import CONVERTERS, Converter
 from workspaced.settings.workers import ConversionSettings
+from workspaced.storage.blobs.file_threads import disk_problems
+from workspaced.storage.blobs.received_bytes import IncomingFolder
 
 _SHEETS: Final = next(one for one in CONVERTERS if one.module == "spreadsheets")
 _SHEET_TEXT: Final = Converter(module="sheet_text", endings=_SHEETS.endings, media_types=frozenset())
@@ -25,9 +26,9 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 class TableFiles:
     """Reads table files, one workbook at a time. A process with the limits of a conversion, but less time, reads a workbook."""
 
-    def __init__(self, folder: Path, settings: ConversionSettings) -> None:
-        """``folder``: the folder for the bytes of a workbook while the workbook is read."""
-        self._folder = folder
+    def __init__(self, incoming: IncomingFolder, settings: ConversionSettings) -> None:
+        """``incoming``: the folder for the bytes of a workbook while the workbook is read."""
+        self._incoming = incoming
         self._turn = asyncio.Semaphore(1)
         self._settings = dataclasses.replace(
             settings,
@@ -41,24 +42,24 @@ class TableFiles:
 
         Raises:
             Invalid: the content is neither text nor a readable workbook.
+            UnavailableProblem: the disk is full or fails.
         """
         ending = Path(name).suffix.lower()
         if ending.removeprefix(".") not in _SHEET_TEXT.endings:
             return TableFile(text=_decoded(content))
-        async with self._turn:
-            with tempfile.TemporaryDirectory(dir=self._folder, prefix="table-") as made:
-                folder = Path(made)
+        async with self._turn, self._incoming.scratch() as folder:
+            with disk_problems():
                 source = folder / "workbook"
                 await asyncio.to_thread(source.write_bytes, content)
                 outcome = await job.run(_SHEET_TEXT, source, ending, folder, settings=self._settings)
-                if outcome.error_class:
-                    raise Invalid("bad_table", outcome.sentence)
-                text, sheets = [
-                    await asyncio.to_thread((folder / "made" / one.file).read_text, encoding="utf-8")
-                    for one in outcome.outputs
-                ]
-                sheet, *others = sheets.split("\n")
-                return TableFile(text=text, sheet=sheet, others=len(others))
+            if outcome.error_class:
+                raise Invalid("bad_table", outcome.sentence)
+            text, sheets = [
+                await asyncio.to_thread((folder / "made" / one.file).read_text, encoding="utf-8")
+                for one in outcome.outputs
+            ]
+            sheet, *others = sheets.split("\n")
+            return TableFile(text=text, sheet=sheet, others=len(others))
 
 
 def _decoded(content: bytes) -> str:

@@ -63,15 +63,15 @@ async def acquired(opening: asyncio.Future[T], release: Callable[[T], object]) -
 
 
 @contextmanager
-def disk_problems() -> Iterator[None]:
-    """Raise UnavailableProblem for an error of the disk; a missing file stays a FileNotFoundError."""
+def disk_problems(*, passes: tuple[type[OSError], ...] = ()) -> Iterator[None]:
+    """Raise UnavailableProblem for an error of the disk, also for a folder that was removed; ``passes`` stay unchanged."""
     try:
         yield
+    except passes:
+        raise
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise UnavailableProblem("storage_full", "The disk that holds files is full.", retry_seconds=30) from error
-        if isinstance(error, FileNotFoundError):
-            raise
         raise UnavailableProblem(
             "storage_failed", f"The folder that holds files can't be used ({error.strerror}).", retry_seconds=5
         ) from error

@@ -47,7 +47,7 @@ class BlobFolder(BlobStore):
 
     async def read(self, name: str, *, start: int, length: int) -> AsyncGenerator[bytes, None]:
         """See `BlobStore.read`."""
-        with disk_problems():
+        with disk_problems(passes=(FileNotFoundError,)):
             file = await self._threads.acquire(_open, self._folder / name, release=lambda file: file.close())
         try:
             left = length

@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from workspaced.core.problems import Invalid
@@ -69,8 +70,10 @@ def cells_of(text: str) -> list[list[str]]:
     """
     delimiter = _delimiter(text)
     csv.field_size_limit(_CELL_CHARACTERS)
+    rows: list[list[str]] = []
     try:
-        rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=delimiter, strict=True))
+        for row in csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=delimiter, strict=True):
+            rows.append(row)  # noqa: PERF402  `list` would let no other thread run until it has read all rows
     except csv.Error as error:
         raise Invalid("bad_table", f"The text can't be read as a table: {error}.") from error
     return rows
@@ -161,12 +164,13 @@ def items_of(rows: Sequence[Sequence[str]], reading: TableReading, *, most: int)
     header = filled.pop(0)[1] if reading.has_header and filled else []
     if not filled:
         raise Invalid("empty_table", "The table has no entries. Paste rows with a key and a value.")
-    items = _rows(header, filled) if reading.shape == KEY_AND_VALUE else _columns(header, filled)
+    found = _rows(header, filled) if reading.shape == KEY_AND_VALUE else _columns(header, filled)
+    items = list(islice(found, most + 1))
     if not items:
         raise Invalid("empty_table", "The table has no entries: all cells of values are empty.")
     if len(items) > most:
         raise Invalid(
-            "too_many_items", f"The table has {len(items)} entries; up to {most} are imported at once. Split it."
+            "too_many_items", f"The table has more than {most} entries; up to {most} are imported at once. Split it."
         )
     if reading.decimal_comma:
         for one in items:
@@ -185,29 +189,26 @@ def with_decimal_point(text: str) -> str:
     return _GROUP_MARKS.sub("", plain) if _GROUPED.fullmatch(plain) else text
 
 
-def _rows(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> list[TableItem]:
+def _rows(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> Iterator[TableItem]:
     names = _names(header)
     key = names.index("key") if "key" in names else 0
     value = names.index("value") if "value" in names else 1
     kind = next((names.index(name) for name in ("datatype", "type") if name in names), None)
-    items = []
     for number, row in rows:
         if len(row) <= max(key, value):
             raise Invalid("bad_table", f"Row {number} has {len(row)} cells, so it has no key or no value.")
         item = {"key": row[key].strip(), "value": row[value]}
         if kind is not None and kind < len(row) and row[kind].strip():
             item["dataType"] = row[kind].strip()
-        items.append(TableItem(row=number, item=item))
-    return items
+        yield TableItem(row=number, item=item)
 
 
-def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> list[TableItem]:
+def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> Iterator[TableItem]:
     if len(header) < 2:
         raise Invalid(
             "bad_table",
             "The row of the names must have at least two columns: one for the keys, and one for each value.",
         )
-    items = []
     for number, row in rows:
         if len(row) > len(header):
             raise Invalid(
@@ -216,8 +217,7 @@ def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -
         for name, cell in zip(header[1:], row[1:], strict=False):
             if cell.strip():
                 item = {"key": f"{row[0].strip()}.{name.strip()}", "value": cell}
-                items.append(TableItem(row=number, column=name.strip(), item=item))
-    return items
+                yield TableItem(row=number, column=name.strip(), item=item)
 
 
 def _delimiter(text: str) -> str:

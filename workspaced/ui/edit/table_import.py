@@ -6,10 +6,11 @@ has the same result as the preview.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 from workspaced.core.json_body import encode
 from workspaced.core.problems import Invalid, Problem
@@ -35,6 +36,8 @@ from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.renderer import PageView, title_of
 from workspaced.ui.workspaces import SECTION
 
+P = ParamSpec("P")
+T = TypeVar("T")
 ReadTableFile: TypeAlias = Callable[[str, bytes], Awaitable[TableFile]]
 """A function that returns the text of a table file. It gets the name and the bytes of the file, and may raise `Invalid`."""
 TABLE_BYTES: Final = 4_194_304
@@ -49,6 +52,12 @@ class TableImport:
     def __init__(self, read_file: ReadTableFile, *, most: int) -> None:
         self._read_file = read_file
         self._most = most
+        self._turn = asyncio.Semaphore(1)
+
+    async def _on_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Read a table, which may take seconds, on a thread, one table at a time. So other requests continue."""
+        async with self._turn:
+            return await asyncio.to_thread(work, *args, **kwargs)
 
     async def read(self, request: PageRequest) -> Response:
         """Return the text of a table file, and the name of its sheet. The body is the file; the query has the file name.
@@ -86,11 +95,11 @@ class TableImport:
         status = 200
         if request.method == "POST":
             try:
-                rows = cells_of(text)
-                reading = _reading(request.form) if "shape" in request.form else guess(rows)
+                rows = await self._on_thread(cells_of, text)
+                reading = _reading(request.form) if "shape" in request.form else await self._on_thread(guess, rows)
                 values["reading"] = reading
-                values["decided"] = description(rows, reading)
-                items = items_of(rows, reading, most=self._most)
+                values["decided"] = await self._on_thread(description, rows, reading)
+                items = await self._on_thread(items_of, rows, reading, most=self._most)
                 preview = await _preview(request, items)
                 values["preview"] = preview
                 if "apply" in request.form:

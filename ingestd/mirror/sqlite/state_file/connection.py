@@ -20,8 +20,9 @@ from pathlib import Path
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer, MirrorOutdated
 from ingestd.mirror.port import WriteBatch
-from ingestd.mirror.sqlite.state_file.failures import ReadingConnection, moved, named_errors, state_exists, unopenable
+from ingestd.mirror.sqlite.state_file.failures import ReadingConnection, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.state_file.file_owner import open_state_file
+from ingestd.mirror.sqlite.state_file.file_place import FilePlace
 from ingestd.mirror.sqlite.state_file.write_lock import WriteLock
 from ingestd.process.progress import note_progress
 
@@ -81,7 +82,7 @@ class StateFile:
                 for pragma in _PRAGMAS:
                     self._writer.execute(pragma)
                 _migrate(self._writer, version)
-            self._place = _place_of(path)
+            self._place = FilePlace(path)
             undo.pop_all()
 
     @contextmanager
@@ -155,7 +156,7 @@ class StateFile:
             self._committed = False
             try:
                 with named_errors(self.path):
-                    self._check_place()
+                    self._place.check()
                     if self._writer.in_transaction:  # an earlier rollback failed, too
                         self._writer.execute("ROLLBACK")
                     before = self._writer.total_changes
@@ -189,15 +190,6 @@ class StateFile:
                 self._note_full(error)
             raise
 
-    def _check_place(self) -> None:
-        """Refuse to use a file that was moved, replaced or removed, because SQLite would continue to write to it.
-
-        Raises:
-            MirrorFull: the file was moved, replaced or removed.
-        """
-        if _place_of(self.path) != self._place:
-            raise moved(self.path)
-
     def _note_full(self, error: MirrorFull) -> None:
         if not self.unwritable:
             self.unwritable = str(error)
@@ -224,7 +216,7 @@ class StateFile:
     def reader(self) -> sqlite3.Connection:
         """Return a new read connection; the caller closes it."""
         with named_errors(self.path):
-            self._check_place()
+            self._place.check()
             return _read_only(self.path, self._factory)
 
     def copy_to(self, target: Path) -> None:
@@ -248,15 +240,6 @@ class StateFile:
 
     def _connect(self, uri: str) -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, factory=self._factory)
-
-
-def _place_of(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of a file; None if there is none."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:

@@ -89,9 +89,14 @@ def failure_of(error: sqlite3.DatabaseError, path: Path, *, opened: bool) -> Mir
 def moved(path: Path) -> MirrorFull:
     """Return the error for a file that was moved while it was in use; it can be used again when it is put back."""
     return MirrorFull(
-        f"{path} was moved, replaced or removed while ingestd was using it. Put it back. If it is lost, stop ingestd, use"
-        " 'ingestd restore' with a backup, and start it again."
+        f"{path} was moved, replaced or removed while ingestd was using it. Put it back with its log {path.name}-wal. If it is"
+        " lost, stop ingestd, use 'ingestd restore' with a backup, and start it again."
     )
+
+
+def unreachable(error: OSError, path: Path) -> MirrorError:
+    """Return the error for a file in use that can't be examined, for example because its folder may not be read any more."""
+    return _of_the_disk(error.strerror or str(error), path, temporary=True)
 
 
 def _of_the_disk(reason: str, path: Path, *, temporary: bool) -> MirrorError:

@@ -123,6 +123,13 @@ async def test_without_disk_space_reading_waits_for_the_client(tmp_path: Path) -
     assert space.used == 0
 
 
+async def test_without_a_folder_reading_waits_for_the_client(tmp_path: Path) -> None:
+    source, space = Source(), room(tmp_path / "missing")
+    received = [part async for part in spooled(source.parts(), space, "a", is_contended=never)]
+    assert b"".join(received) == source.content
+    assert space.used == 0
+
+
 async def test_a_caller_waits_only_for_its_own_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # contract G34
     responses = LongResponses(room(tmp_path), per_caller=2)

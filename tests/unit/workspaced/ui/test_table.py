@@ -139,3 +139,14 @@ def test_a_wide_table_needs_its_names() -> None:
     reading = TableReading(shape=ONE_ROW_EACH, has_header=False, decimal_comma=False)
     with pytest.raises(Invalid, match="at least two columns"):
         items_of(cells_of("a,1\n"), reading, most=9)
+
+
+@pytest.mark.parametrize("shape", [KEY_AND_VALUE, ONE_ROW_EACH])
+def test_a_table_is_read_only_to_the_first_entry_too_many(shape: str) -> None:
+    invalid = ["x"] if shape == KEY_AND_VALUE else ["x", "1", "2"]
+    rows = [["key", "value"], *([f"k{number}", "1"] for number in range(3)), invalid]
+    reading = TableReading(shape=shape, has_header=True, decimal_comma=False)
+    with pytest.raises(Invalid, match="has more than 2 entries"):
+        items_of(rows, reading, most=2)
+    with pytest.raises(Invalid, match="Row 5 has"):
+        items_of(rows, reading, most=3)
