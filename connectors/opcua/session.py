@@ -349,13 +349,15 @@ class ServerSession:
         if self._watching is not None:
             self._watching.cancel()
         client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(Exception):  # if the connection is lost, the server ends the session by itself
-                async with asyncio.timeout(_END_SECONDS):
-                    await client.disconnect()
-        if self._transport is not None:
-            self._transport.abort()  # after a lost connection, the library leaves its socket open
-            await asyncio.sleep(0)
+        try:
+            if client is not None:
+                with contextlib.suppress(Exception):  # if the connection is lost, the server ends the session by itself
+                    async with asyncio.timeout(_END_SECONDS):
+                        await client.disconnect()
+        finally:
+            if self._transport is not None:
+                self._transport.abort()  # after a lost connection or a cancellation, the library leaves its socket open
+                await asyncio.sleep(0)
 
     def _connected(self) -> Client:
         if self._client is None:
