@@ -82,6 +82,7 @@ class StateFile:
                 for pragma in _PRAGMAS:
                     self._writer.execute(pragma)
                 _migrate(self._writer, version)
+                self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # a reading creates a missing log
             self._place = FilePlace(path)
             undo.pop_all()
 
