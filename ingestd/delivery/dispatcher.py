@@ -13,6 +13,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, Random
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.lane import Lane
+from ingestd.delivery.lane_parts import SinkLocks
 from ingestd.delivery.limiter import Limiter
 from ingestd.delivery.report import LaneReport
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
@@ -60,7 +61,7 @@ class Dispatcher:
         self._is_running = False
         self._lanes: dict[int, Lane] = {}
         self._unknown: dict[int, int] = {}
-        self._resolving: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._resolving: SinkLocks = defaultdict(asyncio.Lock)
         self._wakeups = ChangeSignal()
         self._checked_at = -1
         """The generation of `_wakeups` before the sinks were last read from the mirror."""

@@ -7,7 +7,6 @@ at once. Entries that become pending while its requests are in flight form the n
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, MutableMapping
 
 from ingestd.client.service import ServiceClient
@@ -18,7 +17,7 @@ from ingestd.delivery.bulk import BulkSender
 from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
-from ingestd.delivery.lane_parts import LaneParts
+from ingestd.delivery.lane_parts import LaneParts, SinkLocks
 from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.report import LaneReport, LaneReporter
@@ -37,8 +36,7 @@ class Lane:
     """Delivers the pending entries of one sink.
 
     ``checks_sink``: the first turn checks whether the service still has the sink. ``on_report`` is called when the report
-    changes, ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`. ``resolving``: see
-    `LaneParts`. While ``may_send``
+    changes, ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`. While ``may_send``
     returns False, the lane is idle; call `wake` when it returns True again.
     """
 
@@ -55,7 +53,7 @@ class Lane:
         limiter: Limiter,
         nonce: str,
         unknown: MutableMapping[int, int],
-        resolving: defaultdict[tuple[str, str], asyncio.Lock],
+        resolving: SinkLocks,
         on_acknowledged: Callable[[], None],
         on_report: Callable[[], None],
         checks_sink: bool = False,

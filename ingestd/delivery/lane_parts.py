@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from typing import TypeAlias
 
 import msgspec
 
@@ -16,6 +17,9 @@ from ingestd.delivery.limiter import Limiter
 from ingestd.delivery.read_back import ReadBack
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.telemetry.event import Emit
+
+SinkLocks: TypeAlias = defaultdict[tuple[str, str], asyncio.Lock]
+"""A lock for each name of a sink in a workspace, by the id of the workspace and the name. All lanes share the locks."""
 
 
 class LaneParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,5 +34,4 @@ class LaneParts(msgspec.Struct, frozen=True, kw_only=True):
     keys: IdempotencyKeys
     results: ClaimResults
     read_back: ReadBack
-    resolving: defaultdict[tuple[str, str], asyncio.Lock]
-    """Shared by all lanes: a lock for each name of a sink in a workspace, by the workspace's id and the name."""
+    resolving: SinkLocks
