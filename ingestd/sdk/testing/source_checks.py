@@ -15,6 +15,8 @@ from ingestd.sdk.testing.source_reader import check
 
 STOP_SECONDS = 2.0
 """The maximum time in which a reading must end."""
+_TOLERANCE = 1.25
+"""A source may use the whole time, as libpq does for a connection, and the check notices the end a little later."""
 STOP_ATTEMPTS = 3
 """The number of attempts to end a reading. One of them must be in time; the machine may delay all other attempts."""
 _WAIT_SECONDS = 30.0
@@ -36,7 +38,7 @@ def check_ends_in_time(end: Callable[[], float]) -> None:
     fastest = math.inf
     for _ in range(STOP_ATTEMPTS):
         fastest = min(fastest, end())
-        if fastest <= STOP_SECONDS:
+        if fastest <= STOP_SECONDS * _TOLERANCE:
             return
     raise AssertionError(
         f"A reading ends {fastest:.1f} seconds after context.stopping and interrupt(); it must within {STOP_SECONDS:g} seconds."
