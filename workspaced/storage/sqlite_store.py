@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar, Unpack
 
+from ingestd.process.database_files import DatabaseFiles
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage import migrations, schema
 from workspaced.storage.batchable import Outcome, Work
@@ -165,7 +166,7 @@ class SqliteStore(Store):
         self._reader_count = options["readers"] + BRIEF_READERS
         self._idle: list[sqlite3.Connection] = []
         self._connected = ExitStack()
-        self._opened = _identities(path)
+        self._files: DatabaseFiles  # from `start` on
 
     async def start(self) -> None:
         """Open the file, and migrate its schema. Raises StorageUnusable: the file can't be used."""
@@ -173,7 +174,7 @@ class SqliteStore(Store):
         connection = await asyncio.to_thread(self._connected.enter_context, opening)
         self._idle = [connect(self._path, readonly=True) for _ in range(self._reader_count)]
         group = SqliteGroup(connection, announce=self._announce)
-        self._opened = _identities(self._path)
+        self._files = DatabaseFiles(self._path)
 
         def perform(works: Sequence[Work]) -> list[Outcome]:
             self._require_place()
@@ -192,12 +193,16 @@ class SqliteStore(Store):
             self._idle.pop().close()
 
     def _require_place(self) -> None:
-        """Check that the path still names the opened file, because SQLite would continue to use a moved or removed file.
+        """Refuse to use files that were moved.
 
         Raises:
-            UnavailableProblem: the file or its log was moved, replaced or removed.
+            UnavailableProblem: the file or its log was moved, replaced or removed, or can't be examined.
         """
-        if _identities(self._path) != self._opened:
+        try:
+            in_place = self._files.are_in_place()
+        except OSError:
+            in_place = False
+        if not in_place:
             raise UnavailableProblem(
                 "storage_moved",
                 "The service's database or its log was moved, replaced or removed while the service uses it. Put it back as it "
@@ -225,19 +230,6 @@ class SqliteStore(Store):
     @staticmethod
     def _check_writable(tx: Transaction) -> None:
         tx.one("SELECT 1")  # the transaction itself takes the write lock
-
-
-def _identities(path: Path) -> list[tuple[int, int] | None]:
-    """Return device and inode of the database file and of its log, which exists while a connection is open; None: not found."""
-    found: list[tuple[int, int] | None] = []
-    for file in (path, path.with_name(f"{path.name}-wal")):
-        try:
-            status = file.stat()
-        except OSError:  # also if the folder may not be read any more
-            found.append(None)
-        else:
-            found.append((status.st_dev, status.st_ino))
-    return found
 
 
 def _missing_steps(connection: sqlite3.Connection, path: Path) -> list[migrations.MigrationStep]:

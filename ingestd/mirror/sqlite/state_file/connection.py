@@ -20,10 +20,17 @@ from pathlib import Path
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer, MirrorOutdated
 from ingestd.mirror.port import WriteBatch
-from ingestd.mirror.sqlite.state_file.failures import ReadingConnection, named_errors, state_exists, unopenable
+from ingestd.mirror.sqlite.state_file.failures import (
+    ReadingConnection,
+    moved,
+    named_errors,
+    state_exists,
+    unopenable,
+    unreachable,
+)
 from ingestd.mirror.sqlite.state_file.file_owner import open_state_file
-from ingestd.mirror.sqlite.state_file.file_place import FilePlace
 from ingestd.mirror.sqlite.state_file.write_lock import WriteLock
+from ingestd.process.database_files import DatabaseFiles
 from ingestd.process.progress import note_progress
 
 _APPLICATION_ID = 0x494E4744  # "INGD"
@@ -83,7 +90,7 @@ class StateFile:
                     self._writer.execute(pragma)
                 _migrate(self._writer, version)
                 self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # a reading creates a missing log
-            self._place = FilePlace(path)
+            self._files = DatabaseFiles(path)
             undo.pop_all()
 
     @contextmanager
@@ -157,7 +164,7 @@ class StateFile:
             self._committed = False
             try:
                 with named_errors(self.path):
-                    self._place.check()
+                    self._check_place()
                     if self._writer.in_transaction:  # an earlier rollback failed, too
                         self._writer.execute("ROLLBACK")
                     before = self._writer.total_changes
@@ -191,6 +198,19 @@ class StateFile:
                 self._note_full(error)
             raise
 
+    def _check_place(self) -> None:
+        """Refuse to use files that were moved.
+
+        Raises:
+            MirrorFull: the file or its log was moved, replaced or removed, or can't be examined.
+        """
+        try:
+            in_place = self._files.are_in_place()
+        except OSError as error:
+            raise unreachable(error, self.path) from error
+        if not in_place:
+            raise moved(self.path)
+
     def _note_full(self, error: MirrorFull) -> None:
         if not self.unwritable:
             self.unwritable = str(error)
@@ -217,7 +237,7 @@ class StateFile:
     def reader(self) -> sqlite3.Connection:
         """Return a new read connection; the caller closes it."""
         with named_errors(self.path):
-            self._place.check()
+            self._check_place()
             return _read_only(self.path, self._factory)
 
     def copy_to(self, target: Path) -> None:
