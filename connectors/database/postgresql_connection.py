@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from connectors.database.options import DatabaseOptions
 from connectors.database.postgresql_failure import connection_error
-from ingestd.process.postgres_address import FROM_ADDRESS
+from ingestd.sdk.servers import FROM_ADDRESS
 
 _CODE = re.compile(rb'\tErrorResponse\t.*? C "([0-9A-Z]{5})"')
 _ENDED = (pq.PollingStatus.OK, pq.PollingStatus.FAILED)

@@ -22,6 +22,7 @@ from connectors.remote.options import RemoteOptions
 from connectors.remote.request_loop import RequestLoop
 from connectors.remote.store import RemoteChanged, RemoteEntry, RemoteStore, find_name_fault
 from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
+from ingestd.sdk.servers import s3_server_settings
 from ingestd.sdk.tls import TlsFault, describe
 
 if TYPE_CHECKING:
@@ -258,16 +259,14 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
         "timeout": _LONGEST_TRANSFER,
     }
     retry: RetryConfig = {"max_retries": _RETRIES, "retry_timeout": 2 * wait}
-    # Without these settings, variables such as AWS_ENDPOINT_URL would lead to another server or bucket.
+    # Without a server in the settings, variables such as GOOGLE_BASE_URL would lead to another server.
     settings: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
     try:
         if address.scheme in {"s3", "az"}:
             # With a configured key, obstore would also use the environment's session token, or the token instead of the key.
             key: dict[str, Any] | None = None
             if address.scheme == "s3":
-                settings["region"] = options.region
-                settings["virtual_hosted_style_request"] = False
-                settings["aws_endpoint_url_s3"] = endpoint or f"https://s3.{options.region}.amazonaws.com"
+                settings = s3_server_settings(options.region, endpoint)
                 if options.access_key:
                     key = {"access_key_id": options.access_key, "secret_access_key": secret}
             elif options.access_key:

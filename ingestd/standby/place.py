@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from ingestd.core.errors import IngestdError
 from ingestd.process.durable_file import write_durably
 from ingestd.process.postgres_address import names_database
+from ingestd.process.s3_server import s3_server_settings
 from ingestd.settings.standby import StandbySettings
 from ingestd.standby.database_url import schema_of
 from ingestd.standby.mistake import standby_mistake
@@ -223,13 +224,7 @@ def _open_store(bucket: str, settings: StandbySettings) -> S3Store:
     except ImportError as error:
         raise standby_mistake(f"s3:// needs obstore: install ingestd[objects] ({error}).") from error
     endpoint, wait = settings.endpoint.rstrip("/"), timedelta(seconds=_REQUEST_SECONDS)
-    # Without these settings, variables such as AWS_ENDPOINT_URL would lead to another server or bucket.
-    default = f"https://s3.{settings.region}.amazonaws.com"
-    config: Any = {
-        "region": settings.region,
-        "aws_endpoint_url_s3": endpoint or default,
-        "virtual_hosted_style_request": False,
-    }
+    config = s3_server_settings(settings.region, endpoint)
     key: Any = None
     if settings.access_key:
         secret = settings.secret_key.get_secret_value() if settings.secret_key is not None else ""
@@ -240,7 +235,7 @@ def _open_store(bucket: str, settings: StandbySettings) -> S3Store:
     try:
         return S3Store(
             bucket,
-            config=config,
+            config=cast("Any", config),
             client_options=options,
             retry_config={"max_retries": 1, "retry_timeout": wait},
             credential_provider=(lambda: key) if key else None,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ingestd.process.s3_server import default_s3_endpoint
+
 SCHEME: Final = "s3://"
 _URL: Final = re.compile(
     r"s3://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]{1,62})(?:/(?P<prefix>[A-Za-z0-9._/-]*))?", re.ASCII
@@ -36,7 +38,7 @@ class BucketAddress:
     @property
     def requested_endpoint(self) -> str:
         """The URL to which the client sends requests."""
-        endpoint = self.endpoint or f"https://s3.{self.region}.amazonaws.com"
+        endpoint = self.endpoint or default_s3_endpoint(self.region)
         return endpoint if self.path_style else _ENDPOINT.sub(rf"\g<scheme>://{self.bucket}.\g<host>", endpoint)
 
 

@@ -21,6 +21,7 @@ import structlog
 from obstore import exceptions
 from obstore.store import S3Store
 
+from ingestd.process.s3_server import s3_server_settings
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.blobs.address import BucketAddress
 from workspaced.storage.blobs.file_threads import open_file
@@ -187,12 +188,7 @@ def _open(address: BucketAddress) -> S3Store:
         "timeout": timedelta(seconds=address.seconds),
     }
     retry: RetryConfig = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=address.seconds)}
-    config: dict[str, Any] = {
-        "region": address.region,
-        "virtual_hosted_style_request": not address.path_style,
-        # This name has priority over AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and AWS_ENDPOINT of the environment.
-        "aws_endpoint_url_s3": address.requested_endpoint,
-    }
+    config = s3_server_settings(address.region, address.requested_endpoint, bucket_in_host=not address.path_style)
     provider = None
     if (path := address.credentials) is not None:
         _read_credentials(path)
