@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, BinaryIO
 
 import msgspec
@@ -16,7 +17,8 @@ import numpy as np
 from nptdms import TdmsFile
 from nptdms.base_segment import RawChannelDataChunk
 from nptdms.common import toc_properties
-from nptdms.types import DaqMxRawData, SingleFloat, String, tds_data_types
+from nptdms.scaling import get_scaling
+from nptdms.types import DaqMxRawData, SingleFloat, String, Uint32, tds_data_types
 
 from connectors.formats.measurement.channels import (
     PIECE_BYTES,
@@ -44,7 +46,19 @@ class _ExactSingleFloat(SingleFloat):  # type: ignore[misc]  # the library has n
 
 
 tds_data_types[SingleFloat.enum_value] = _ExactSingleFloat  # this module is imported by parser processes only
-String._decode = staticmethod(decode_text)  # noqa: SLF001 - the library would replace bytes that are not UTF-8
+
+
+def _read_text(file: BinaryIO, endianness: str = "<") -> str:
+    return decode_text(file.read(Uint32.read(file, endianness)))
+
+
+def _read_texts(file: BinaryIO, count: int, endianness: str = "<") -> list[str]:
+    ends = [Uint32.read(file, endianness) for _ in range(count)]
+    return [decode_text(file.read(end - start)) for start, end in pairwise([0, *ends])]
+
+
+# The library would replace bytes that are not UTF-8.
+String.read, String.read_values = staticmethod(_read_text), staticmethod(_read_texts)
 
 
 class _SampleBlock(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +97,7 @@ class TdmsRecording(Recording):
                     length=len(channel),
                     properties=_texts(channel.properties),
                     fault=_scaling_fault(
-                        channel,
-                        (channel.properties, self._tdms[channel.group_name].properties, self._tdms.properties),
+                        channel.properties, self._tdms[channel.group_name].properties, self._tdms.properties
                     ),
                 )
                 for channel in self._channels
@@ -155,7 +168,7 @@ def _has_fixed_size(kind: Any) -> bool:
     return kind is not None and kind is not DaqMxRawData and kind.nptype is not None and kind.nptype.kind != "M"
 
 
-def _scaling_fault(channel: Any, levels: Iterable[Mapping[str, Any]]) -> str:
+def _scaling_fault(*levels: Mapping[str, Any]) -> str:
     """Return why the samples of a channel can't be scaled; empty if they can. The library would return unscaled samples.
 
     ``levels``: the properties of the channel, of its group and of the file.
@@ -163,7 +176,7 @@ def _scaling_fault(channel: Any, levels: Iterable[Mapping[str, Any]]) -> str:
     unscaled = [properties for properties in levels if properties.get("NI_Scaling_Status") != "scaled"]
     kinds = [str(kind) for properties in unscaled for name, kind in properties.items() if _SCALE_TYPE.fullmatch(name)]
     try:
-        is_scaled = channel._scaling is not None  # noqa: SLF001 - see the module
+        is_scaled = get_scaling(*levels) is not None
     except KeyError as error:
         return f"its scaling has no property {error}"
     return f"its scaling ({', '.join(kinds)}) is not supported" if kinds and not is_scaled else ""
