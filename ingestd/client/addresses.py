@@ -14,7 +14,7 @@ from ingestd.client.operations import ServiceMethods
 from ingestd.client.readers import reader
 from ingestd.client.records import SinkSummary, WorkspaceSummary
 from ingestd.client.request import Read, Request
-from ingestd.core.normal_form import nfc
+from ingestd.core.normal_form import compared_name, nfc
 
 T = TypeVar("T")
 
@@ -43,17 +43,17 @@ def _with_names(request: Request[Any], read: Read[T]) -> Request[T]:
 
 def workspaces_named(name: str, listed: Iterable[WorkspaceSummary]) -> list[WorkspaceSummary]:
     """Return the workspaces with this label or id."""
-    wanted = nfc(name.strip())
-    return [one for one in listed if wanted in {nfc(one.label.strip()), one.id}]
+    wanted = compared_name(name)
+    return [one for one in listed if wanted in {compared_name(one.label), one.id}]
 
 
 def sinks_named(name: str, listed: Iterable[SinkSummary], *by: Naming) -> list[SinkSummary]:
     """Return the sinks with this name as a label or id, as selected by ``by``. The case of ids is ignored (contract S5)."""
-    wanted = nfc(name.strip())
+    wanted = compared_name(name)
 
     def is_named(sink: SinkSummary, way: Naming) -> bool:
         if way == "label":
-            return nfc(sink.label.strip()) == wanted
+            return compared_name(sink.label) == wanted
         return nfc((sink.id if way == "id" else sink.visible_id) or "").lower() == wanted.lower()
 
     return [sink for sink in listed if any(is_named(sink, way) for way in by)]

@@ -12,6 +12,11 @@ def nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def compared_name(name: str) -> str:
+    """Return the form in which labels and visible ids are compared: NFC without white space around it (contract G7, S1)."""
+    return nfc(name.strip())
+
+
 def is_ascii(column: str) -> pl.Expr:
     """Return whether all texts of a column are ASCII, and therefore in NFC. This takes 1/50 of the time of normalization."""
     return pl.col(column).str.len_bytes().sum() == pl.col(column).str.len_chars().sum()

@@ -19,7 +19,7 @@ from ingestd.client.addresses import sinks_named, workspaces_named
 from ingestd.client.bodies import is_same_value
 from ingestd.client.records import SinkSummary
 from ingestd.client.response import ServiceResponse
-from ingestd.core.normal_form import nfc
+from ingestd.core.normal_form import compared_name, nfc
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.items import Item, split_items
 from ingestd.delivery.lane_parts import LaneParts
@@ -56,7 +56,7 @@ class SinkResolver:
             return workspace
         # Pipelines may name one sink in several ways, such as by the label and by the id of its workspace. Without the lock,
         # each of their lanes would find no sink, and create one.
-        async with self._lane.resolving[workspace.lower(), nfc(self._lane.address.name.strip())]:
+        async with self._lane.resolving[workspace.lower(), compared_name(self._lane.address.name)]:
             return await self._resolve_in(workspace, state)
 
     async def _resolve_in(self, workspace: str, state: LaneState) -> ResolvedSink | Blocker | None:
@@ -104,7 +104,7 @@ class SinkResolver:
 
     async def _find_workspace(self) -> str | Blocker:
         """Return the id of the workspace, which may be configured by its label."""
-        wanted = nfc(self._lane.address.workspace.strip())
+        wanted = compared_name(self._lane.address.workspace)
         if _UUID.fullmatch(wanted):
             return wanted.lower()
         response = self._record(await self._lane.client.list_workspaces())
@@ -171,7 +171,7 @@ class SinkResolver:
 
     def _find_addressed(self, listed: Sequence[SinkSummary]) -> SinkSummary | Blocker | None:
         """Return the sink with the configured address; None if it must be created."""
-        name = nfc(self._lane.address.name.strip())
+        name = compared_name(self._lane.address.name)
         found = sinks_named(name, listed, self._lane.address.by)
         if len(found) == 1:
             return found[0]
