@@ -45,6 +45,11 @@ class _Column(msgspec.Struct):
     has_two_marks: bool = False
     has_proof: bool = False
 
+    @property
+    def present(self) -> int:
+        """The number of values and gaps."""
+        return self.filled + self.in_gaps
+
     def add(self, values: pl.Series) -> None:
         present = values.filter((values != "").fill_null(value=False))
         is_gap = present.str.to_lowercase().is_in(NO_VALUE)
@@ -93,7 +98,7 @@ class ColumnProfile:
     def gaps(self, name: str) -> list[str]:
         """Return the texts of a column of numbers that mean "no number"; the empty text first."""
         column = self._columns[name]
-        is_empty = column.filled + column.in_gaps < self.records
+        is_empty = column.present < self.records
         return [*([""] if is_empty else []), *sorted(column.gaps)]
 
     def decimal_commas(self) -> Mapping[str, bool]:
@@ -145,8 +150,8 @@ class ColumnProfile:
         )
 
     def _contract_of(self, column: _Column) -> ColumnContract:
-        if not column.filled + column.in_gaps:
+        if not column.present:
             return ColumnContract()
         if not column.filled or not (column.types or column.has_comma_form or column.has_point_form):
-            return ColumnContract(filled=column.filled + column.in_gaps == self.records)
+            return ColumnContract(filled=column.present == self.records)
         return ColumnContract(type=column.types[0] if column.types else "text", filled=column.filled == self.records)
